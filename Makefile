@@ -72,7 +72,7 @@ test: install
 	$(BIN)/python $(PYTEST) $(TESTS)
 
 PRETTIER := $(NODE) client/js/node_modules/prettier/bin/prettier.cjs --print-width 100 \
-	"client/js/**/*.{js,ts}" "{server,experiments}/*/{page,drill}/static/**/*.js" "!**/vendor/**"
+	"client/js/**/*.{js,ts}" "server/*/page/static/**/*.js" "!**/vendor/**"
 
 format: install
 	$(BIN)/ruff format

@@ -17,7 +17,6 @@ from typer.main import get_command
 from ldprecover_cli import admin, exit_interrupted, file, plan, result, round, send, sim, study
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo.command import demo
-from ldprecover_cli.demo.drill import drill
 from ldprecover_cli.errors import explain, whose_fault, with_notes
 from ldprecover_cli.grammar import FORMER_NAMES, Group, summary
 from ldprecover_cli.output import fail, note, warn
@@ -216,7 +215,7 @@ def _serve_command() -> Any:
 
 
 _START = "Start here"
-for command in (demo, drill, serve, plan.plan):
+for command in (demo, serve, plan.plan):
     app.command(rich_help_panel=_START, short_help=summary(command.__doc__ or ""))(command)
 for group in (round, send, result, sim, file, admin, study):
     app.add_typer(group.app, rich_help_panel="Groups of commands")

@@ -20,7 +20,6 @@ FORMER_NAMES = {
     "certify": "result certify",
     "check": "admin check",
     "cluster": "admin cluster",
-    "demo --page": "drill",
     "export": "round export",
     "frequencies": "result frequencies",
     "key": "admin key",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ldprecover_experiments.demo_score import Score
 from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.drill.score import Recovered, Score
-from ldprecover_experiments.drill.words import method_words
+from ldprecover_experiments.demo_words import method_words
 from ldprecover_experiments.figures import draw_comparison
 from ldprecover_experiments.measures import errors
 from ldprecover_experiments.poisoned_round import Targets, Vector
@@ -80,7 +80,7 @@ class Comparison:
             self.estimate("genuine"),
             self.estimate("poisoned"),
             {
-                method_words(method): Recovered(estimate)
+                method_words(method): estimate
                 for name, method in _METHODS.items()
                 if (estimate := self.estimates[name]) is not None
             },

@@ -71,11 +71,14 @@ class Demo:
         Raises ClientError.
         """
         with Client(url, key=key) as server:
-            round_ = self.open_round(server, name)
-            self.report_genuine(url, key, round_.id, stage)
-            genuine = estimate_on_server(server, round_.id)
-            self.report_malicious(url, key, round_.id, stage)
-            return self.compared(server, round_.id, genuine)
+            return self.play(server, key, self.open_round(server, name).id, stage)
+
+    def play(self, server: Client, key: str, round: str, stage: Stage = no_progress) -> Comparison:
+        """Have all users report to an open round; return the estimates. Raises ClientError."""
+        self.report_genuine(server.url, key, round, stage)
+        genuine = estimate_on_server(server, round)
+        self.report_malicious(server.url, key, round, stage)
+        return self.compared(server, round, genuine)
 
     def open_round(self, server: Client, name: str | None = None) -> RoundStatus:
         """Open the round."""

@@ -53,12 +53,12 @@ def local_server() -> Iterator[LocalServer]:
         process: subprocess.Popen[bytes] | None = None
         try:
             # A signal between the creation of a process and its assignment would leak it.
-            with _delayed_signals():
+            with delayed_signals():
                 process = _start(folder, key)
             yield LocalServer(_wait_for_url(process, folder), key, process)
         finally:
             if process is not None:
-                with _delayed_signals():
+                with delayed_signals():
                     _stop(process)
 
 
@@ -69,7 +69,7 @@ def temporary_folder() -> Iterator[Path]:
     SIGINT, SIGTERM and SIGHUP do not leave it behind.
     """
     with ExitStack() as stack:
-        with _delayed_signals():
+        with delayed_signals():
             _remove_stale_folders()
             folder, handle = _own_folder()
             stack.callback(os.close, handle)
@@ -77,7 +77,7 @@ def temporary_folder() -> Iterator[Path]:
         try:
             yield folder
         finally:
-            with _delayed_signals():
+            with delayed_signals():
                 stack.close()
 
 
@@ -173,7 +173,7 @@ def _wait_for_url(process: subprocess.Popen[bytes], folder: Path) -> str:
 
 
 @contextmanager
-def _delayed_signals() -> Iterator[None]:
+def delayed_signals() -> Iterator[None]:
     """Delay SIGINT, SIGTERM and SIGHUP until the end of the block, then raise the first one."""
     received: list[int] = []
 

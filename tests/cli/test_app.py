@@ -77,7 +77,6 @@ def test_help_lists_all_commands_in_order_under_headings(run: Run) -> None:
     assert shown == list(ROOT.commands)
     assert shown == [
         "demo",
-        "drill",
         "serve",
         "plan",
         "round",

@@ -67,7 +67,7 @@ def test_former_name_is_the_command_and_is_hidden(run: Run, former: str, path: s
     for word in path.split():
         command = command.commands[word]
     assert f"Usage: ldprecover {path} " in run(f"{former} --help").succeeds().words
-    assert former.split()[0] not in ROOT.commands or former.startswith("demo ")
+    assert former.split()[0] not in ROOT.commands
 
 
 def test_former_name_passes_its_arguments(run: Run, two_rounds: None) -> None:

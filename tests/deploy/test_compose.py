@@ -12,8 +12,8 @@ from ldprecover_server import Settings
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-DEMO = {"analyst", "attacker", "demo-keys", "drill", "round", "users"}
-JOBS = {*DEMO, "address", "keys", "migrate", "secrets"} - {"drill"}
+DEMO = {"analyst", "attacker", "demo-keys", "round", "users"}
+JOBS = {*DEMO, "address", "keys", "migrate", "secrets"}
 
 
 def mounted(service: str) -> set[str]:
@@ -64,7 +64,6 @@ def test_each_service_waits_for_what_it_needs() -> None:
         "users": {"round": done},
         "attacker": {"round": done},
         "analyst": {"users": done, "attacker": done},
-        "drill": {"analyst": done},
     }
 
 
@@ -95,30 +94,29 @@ def test_only_servers_are_restarted() -> None:
     assert policies == {name: "no" if name in JOBS else "unless-stopped" for name in SERVICES}
 
 
-def test_only_server_and_drill_are_published_locally() -> None:
-    """The drill lets in those alone who call it by a name of this machine, and by the port that it
-    listens on.
-    """
-    port = "${LDPRECOVER_DRILL_PORT:-8001}"
+def test_only_server_is_published_locally() -> None:
     assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == {
         "server": ["127.0.0.1:${LDPRECOVER_PORT:-8000}:8000"],
-        "drill": [f"127.0.0.1:{port}:{port}"],
     }
-    assert f"--port={port}" in SERVICES["drill"]["command"]
 
 
 def test_server_runs_two_processes_by_default() -> None:
     assert SERVICES["server"]["command"][-2:] == ["--workers", "${LDPRECOVER_WORKERS:-2}"]
 
 
+def test_all_parts_of_the_demo_have_the_same_options() -> None:
+    for part in ("round", "users", "attacker", "analyst"):
+        assert SERVICES[part]["command"].startswith(f"demo --part {part} --key-file /run/")
+        assert SERVICES[part]["command"].endswith("/key ${LDPRECOVER_DEMO:---users 389894}")
+
+
 def test_each_part_of_the_demo_has_one_key() -> None:
-    keys = {name: mounted(name) for name in ("round", "users", "attacker", "analyst", "drill")}
+    keys = {name: mounted(name) for name in ("round", "users", "attacker", "analyst")}
     assert keys == {
         "round": {"admin-key"},
         "users": {"report-key"},
         "attacker": {"report-key"},
         "analyst": {"analyst-key"},
-        "drill": {"admin-key"},
     }
     assert {name for name in SERVICES if "database-secret" in mounted(name)} == {
         "secrets",
@@ -176,7 +174,7 @@ def test_only_the_server_is_on_both_networks() -> None:
         "address": set(),
         **dict.fromkeys(("postgres", "migrate", "keys", "demo-keys"), data),
         "server": frontend | data,
-        **dict.fromkeys(("round", "users", "attacker", "analyst", "drill"), frontend),
+        **dict.fromkeys(("round", "users", "attacker", "analyst"), frontend),
     }
     assert all(SERVICES[name]["network_mode"] == "none" for name in ("secrets", "address"))
     settings = {

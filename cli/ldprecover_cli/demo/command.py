@@ -4,7 +4,7 @@ import sys
 import time
 from contextlib import suppress
 from shutil import which
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -29,6 +29,9 @@ from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
+if TYPE_CHECKING:
+    from ldprecover_experiments.comparison import Comparison
+
 Part = Literal["round", "users", "attacker", "analyst"]
 
 
@@ -47,8 +50,11 @@ def demo(
     eta: DemoEta = DEFAULT.eta,
     seed: Seed = 0,
     json: Json = False,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Leave the server running until Ctrl-C.")
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page", help="Open a page that plays more attacks, and serve it until Ctrl-C."
+        ),
     ] = False,
     part: Annotated[
         Part | None,
@@ -79,9 +85,9 @@ def demo(
     )
     if part is None:
         _check_no_server_is_named(ctx)
-        _play_all(settings, json=json, keep=keep)
-    elif keep:
-        raise UsageError("--keep is for a server of the demo's own: a part has none")
+        (_serve_page if page else _play_all)(settings, json=json)
+    elif page:
+        raise UsageError("--page is for a server of the demo's own: a part has none")
     else:
         _play_part(part, settings, url, key_of(key, key_file), json=json)
 
@@ -109,26 +115,45 @@ def _play_part(
         result.show(console())
 
 
-def _play_all(settings: DemoSettings, *, json: bool, keep: bool) -> None:
-    from ldprecover_cli.demo.picture import draw
-    from ldprecover_client import progress_bar
-    from ldprecover_experiments.demo import Demo, no_progress
+def _play_all(settings: DemoSettings, *, json: bool) -> None:
     from ldprecover_experiments.local_server import local_server
 
     started = time.monotonic()
-    play = Demo(settings)
     with end_on_signals(), local_server() as server:
-        comparison = play.on(server.url, server.key, no_progress if json else progress_bar)
-        if json:
-            print_json(comparison.as_json())
-        else:
-            draw(comparison, console())
+        _play_on(server.url, server.key, settings, json=json)
+        if not json:
             # As this was started, where the shell would not find it: `make demo` needs no
             # environment to be active.
             program = "ldprecover" if which("ldprecover") else sys.argv[0]
-            note(f"Took {time.monotonic() - started:.1f} s. In a browser: `{program} drill --open`")
-        if keep:
-            note(f"The server stays at {server.url} until Ctrl-C; its admin key is {server.key}")
-            with suppress(KeyboardInterrupt):
-                server.wait()
-            note("Stopped.")
+            note(f"Took {time.monotonic() - started:.1f} s. In a browser: `{program} demo --page`")
+
+
+def _serve_page(settings: DemoSettings, *, json: bool) -> None:
+    from ldprecover_cli.demo.page import page_server
+    from ldprecover_client import Client
+
+    with end_on_signals(), page_server(settings) as server:
+        comparison = _play_on(server.url, server.key, settings, json=json)
+        with Client(server.url, key=server.key) as client:
+            client.close_round("demo")
+        server.plays.finish("demo", comparison)
+        note(f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}")
+        if console().is_terminal:
+            typer.launch(server.link)
+        with suppress(KeyboardInterrupt):
+            server.wait()
+        note("Stopped.")
+
+
+def _play_on(url: str, key: str, settings: DemoSettings, *, json: bool) -> "Comparison":
+    """Play the demo on a server, print its result, and return it."""
+    from ldprecover_cli.demo.picture import draw
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.demo import Demo, no_progress
+
+    comparison = Demo(settings).on(url, key, no_progress if json else progress_bar)
+    if json:
+        print_json(comparison.as_json())
+    else:
+        draw(comparison, console())
+    return comparison

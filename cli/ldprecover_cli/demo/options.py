@@ -1,4 +1,4 @@
-"""Options that `demo` and `drill` share."""
+"""Options of `demo`."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,38 +19,25 @@ DemoDataset = Annotated[
     Option(
         help="cities, fire, emoji, or a CSV or Parquet file with the columns item and count.",
         metavar="NAME|FILE",
-        envvar="LDPRECOVER_DEMO_DATASET",
     ),
 ]
 DemoProtocol = Annotated[
     Protocol,
     Option(
         help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, one of a plugin, or auto.",
-        envvar="LDPRECOVER_DEMO_PROTOCOL",
         autocompletion=completion.protocols,
     ),
 ]
-DemoEpsilon = Annotated[
-    float,
-    Option(help="Privacy budget of one report, 0.01 to 10.", envvar="LDPRECOVER_DEMO_EPSILON"),
-]
+DemoEpsilon = Annotated[float, Option(help="Privacy budget of one report, 0.01 to 10.")]
 DemoUsers = Annotated[
-    int,
-    Option(
-        min=1,
-        help="Number of genuine users, n; the paper's by default.",
-        envvar="LDPRECOVER_DEMO_USERS",
-    ),
+    int, Option(min=1, help="Number of genuine users, n; the paper's by default.")
 ]
-DemoBeta = Annotated[
-    float, Option(help="Malicious share of all users, 0 to 0.9.", envvar="LDPRECOVER_DEMO_BETA")
-]
+DemoBeta = Annotated[float, Option(help="Malicious share of all users, 0 to 0.9.")]
 DemoAttack = Annotated[
     AttackName,
     Option(
         help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, manip, "
         "mla and rpa distort everything.",
-        envvar="LDPRECOVER_DEMO_ATTACK",
         metavar="NAME",
         autocompletion=completion.attacks,
     ),

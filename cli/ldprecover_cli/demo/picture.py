@@ -8,8 +8,8 @@ from rich.text import Text
 from ldprecover_cli.item_tables import bar
 from ldprecover_cli.output import counted, plain
 from ldprecover_experiments.comparison import Comparison
-from ldprecover_experiments.drill.score import AFTER, BEFORE, Score
-from ldprecover_experiments.drill.words import PROJECTION, method_words
+from ldprecover_experiments.demo_score import AFTER, BEFORE, Score
+from ldprecover_experiments.demo_words import PROJECTION, method_words
 from ldprecover_experiments.poisoned_round import Vector
 
 _TOP = 5

@@ -5,6 +5,7 @@ import select
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.forked import Process, start_python
@@ -28,7 +29,7 @@ def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def start_demo(temporary: Path) -> Iterator[StartDemo]:
-    """Start `ldprecover demo` or `drill`; kill what remains of it at the end."""
+    """Start `ldprecover demo`; kill what remains of it at the end."""
     started: list[Process] = []
 
     def start(*options: str, **environment: str) -> Process:
@@ -77,6 +78,12 @@ def assert_nothing_remains(temporary: Path) -> None:
     """Neither files nor processes."""
     assert list(temporary.iterdir()) == []
     assert processes_of(temporary) == []
+
+
+def token_of(link: str) -> str:
+    """Return the token of the link that `demo --page` prints."""
+    (token,) = parse_qs(urlsplit(link).fragment.partition("?")[2])["demo"]
+    return token
 
 
 def wait_for_line(process: Process, start: str) -> str:

@@ -14,7 +14,6 @@ from tests.cli.demo.conftest import (
     assert_nothing_remains,
     kill_and_wait_for_children,
     processes_of,
-    wait_for_line,
 )
 
 from ldprecover_experiments import ExperimentError, local_server
@@ -45,7 +44,7 @@ def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary:
     ):
         assert text in out
     assert "\x1b" not in out + err
-    assert re.search(r"In a browser: `\S+ drill --open`\n$", err)
+    assert re.search(r"In a browser: `\S+ demo --page`\n$", err)
     assert_nothing_remains(temporary)
 
 
@@ -118,36 +117,12 @@ def test_closed_output_leaves_nothing(start_demo: StartDemo, temporary: Path) ->
     assert_nothing_remains(temporary)
 
 
-def test_kept_server_responds_until_ctrl_c(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo("demo", "--users", "1000", "--protocol", "grr", "--json", "--keep")
-    match = re.search(
-        r"(http://\S+) until Ctrl-C; its admin key is (\S+)",
-        wait_for_line(process, "The server stays"),
-    )
-    assert match is not None
-    url, key = match.groups()
-    with httpx.Client(
-        base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False
-    ) as http:
-        assert http.get("/rounds/demo").json()["n"] == 1053
-        assert http.post("/rounds/demo/close").json()["state"] == "closed"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate()
-    assert (process.returncode, err) == (0, "Stopped.\n")
-    assert json.loads(out)["settings"]["users"] == 1000
-    assert_nothing_remains(temporary)
-
-
-def test_server_of_a_killed_demo_ends_and_its_folder_goes_later(
-    start_demo: StartDemo, temporary: Path
-) -> None:
-    process = start_demo("demo", "--users", "1000", "--protocol", "grr", "--json", "--keep")
-    wait_for_line(process, "The server stays")
-    kill_and_wait_for_children(process, temporary)
-    (folder,) = temporary.iterdir()
-    with local_server.temporary_folder(), local_server.temporary_folder():
-        assert len(list(temporary.iterdir())) == 2  # those in use remain
-        assert not folder.exists()
+def test_server_of_a_killed_demo_ends(watched: Any, temporary: Path) -> None:
+    demo = watched("demo", "--users", "50000", "--beta", "0.5")
+    assert demo.watch(until="50000/50000")
+    kill_and_wait_for_children(demo.process, temporary)
+    with local_server.temporary_folder():
+        assert len(list(temporary.iterdir())) == 1
     assert_nothing_remains(temporary)
 
 
@@ -180,7 +155,7 @@ def test_delayed_signal_arrives_after_the_block() -> None:
     reached = []
 
     def interrupted() -> None:
-        with local_server._delayed_signals():
+        with local_server.delayed_signals():
             signal.raise_signal(signal.SIGINT)
             reached.append("end of block")
 

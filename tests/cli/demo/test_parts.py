@@ -76,15 +76,6 @@ def test_parts_play_the_round_opened_last(play_part: Callable[..., Any]) -> None
     assert play_part("users", "--json").json["round"] == second["round"]
 
 
-def test_environment_sets_the_options(
-    play_part: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LDPRECOVER_DEMO_PROTOCOL", "grr")
-    monkeypatch.setenv("LDPRECOVER_DEMO_BETA", "0.5")
-    assert play_part("round", "--json").json["name"].startswith("grr-")
-    assert play_part("attacker", "--json").json["accepted"] == 3000
-
-
 def test_auto_chooses_a_protocol(play_part: Callable[..., Any]) -> None:
     opened = play_part("round", "--protocol", "auto", "--json")
     protocol = opened.json["name"].partition("-")[0]
@@ -95,7 +86,7 @@ def test_auto_chooses_a_protocol(play_part: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--keep",), "--keep is for a server of the demo's own: a part has none"),
+        (("--page",), "--page is for a server of the demo's own: a part has none"),
         (("--key-file", "no-such-file"), "cannot read no-such-file: No such file or directory"),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> N
     assert "#####" in _picture(figures, encoding="ascii")
 
 
-def test_ends_with_the_verdict_of_the_drill(figures: Comparison) -> None:
+def test_ends_with_the_verdict(figures: Comparison) -> None:
     verdict = " ".join(_picture(figures).split("\n\n")[-1].split())
     assert verdict == " ".join(
         [

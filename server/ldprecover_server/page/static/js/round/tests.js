@@ -89,6 +89,7 @@ export function testsPanel(core, certificate) {
       history?.root,
     ),
     truth: truth.get,
+    setTruth: truth.set,
     suspicion: (index) => (suspected.has(index) ? 1e6 + suspected.get(index) : null),
     /** Request what is due. */
     async update() {

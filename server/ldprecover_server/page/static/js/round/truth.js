@@ -128,6 +128,7 @@ export function truthPanel(labels, changed, signal) {
       scores,
     ),
     get: () => truth,
+    set: (frequencies) => set({ frequencies, unknown: 0, given: frequencies.length }),
     /** Show the scores of columns `[{name, values}]`, the poisoned ones first. */
     show(columns, targets) {
       const found = columns.map((column) => ({

@@ -18,6 +18,8 @@ const GONE_SECONDS = 60; // between polls of a deleted round
 const COUNTS_SECONDS = 6; // between two reads of all counts while reports arrive: many people may watch
 const GROWTH = 1.1; // the best estimate is worked out again after a tenth more reports
 
+let demo = null; // the token of a demo's link, until the page is left
+
 /** Reports up to which the best estimate is worked out unasked. */
 const UNASKED = 2_000_000;
 const HISTOGRAMS = ["grr", "hr", "llh"]; // whose tally has all that the reports say
@@ -67,6 +69,7 @@ function live({ main, query, signal }, round, estimates) {
   const rate = growth();
   let fresh = null; // state of the round for which `freshPlace` says that there are no reports
   let tests = null; // methods and tests, once they are opened
+  let truth = null; // the true frequencies, of a demo's round
   let frame = 0;
   let alarms = null; // {n, answer, error} of the last test; n is that of its request
 
@@ -87,7 +90,17 @@ function live({ main, query, signal }, round, estimates) {
   );
   const shown = h("div", {}, verdict.root, items.root, methods);
   const freshPlace = h("div", {});
-  fill(main, head.root, said, freshPlace, shown);
+  const playPlace = h("div", {});
+  fill(main, head.root, said, playPlace, freshPlace, shown);
+  demo = query.get("demo") ?? demo;
+  if (demo)
+    import("./play.js").then(({ showPlay }) => showPlay(playPlace, demo, round, setTruth, signal));
+
+  function setTruth(frequencies) {
+    truth = frequencies;
+    tests?.setTruth(truth);
+    again();
+  }
 
   const core = {
     round,
@@ -113,6 +126,7 @@ function live({ main, query, signal }, round, estimates) {
       const [{ testsPanel }, panel] = await Promise.all([import("./tests.js"), certified]);
       if (signal.aborted || tests) return;
       tests = testsPanel(core, panel);
+      if (truth) tests.setTruth(truth);
       fill(testsPlace, tests.root);
       later();
       tests.update();
@@ -257,7 +271,7 @@ function live({ main, query, signal }, round, estimates) {
       certified: certificate ? certificate.get() : null,
       pending:
         !certificate || certificate.isPending() || [AUTO.name, ...names].some(known.isPending),
-      truth: tests?.truth() ?? null,
+      truth: tests ? tests.truth() : truth && { frequencies: truth },
       raised: currentVerdict().raised,
       suspicion: (index) => tests?.suspicion(index) ?? suspicion(index),
       mayChoose: tests !== null,
@@ -313,7 +327,7 @@ function live({ main, query, signal }, round, estimates) {
       return error.status === 404 ? GONE_SECONDS : 2 * SECONDS;
     }
   }
-  poll(look, SECONDS, signal);
+  const again = poll(look, SECONDS, signal);
 }
 
 /** Return a function of the number of reports: how many a second came lately, or null at first. */

@@ -60,7 +60,7 @@ export function firstSteps() {
       "div",
       { class: "ways" },
       code("An attack and its repair, played through", "ldprecover demo"),
-      code("Attacks and recoveries compared", "ldprecover drill"),
+      code("Attacks and recoveries compared", "ldprecover demo --page"),
     ),
   );
 }

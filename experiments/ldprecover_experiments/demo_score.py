@@ -1,14 +1,14 @@
-"""The score of a drill: the errors of its estimates against the truth, and the verdict on them."""
+"""The score of a demo: the errors of its estimates against the truth, and the verdict on them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ldprecover import project_simplex
-from ldprecover_experiments.drill.words import PROJECTION, TOLD, listed, points, sentence, times
+from ldprecover_experiments.demo_words import PROJECTION, TOLD, listed, points, sentence, times
 from ldprecover_experiments.measures import errors
 from ldprecover_experiments.poisoned_round import Targets, Vector
 
@@ -23,15 +23,6 @@ _HARM, _GAIN = 1.1, 0.01
 
 _SAME = 0.02
 """Estimates are the same if their distance is at most this part of the distance to the truth."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recovered:
-    """A method's estimate and notes, or the reason of its refusal."""
-
-    estimate: Vector | None
-    notes: tuple[str, ...] = ()
-    refused: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,6 @@ class Row:
     gain: float | None
     excess: float | None
     times: float | None
-    notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -60,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """The estimates of a drill over d items.
+    """The estimates of a demo over d items.
 
     `true` holds the frequencies f_X of the genuine users, `genuine` and `poisoned` the estimates
     before and after the attack, `recovered` the recoveries by name. `targets` are the indices that
@@ -72,19 +62,18 @@ class Score:
     true: Vector
     genuine: Vector
     poisoned: Vector
-    recovered: Mapping[str, Recovered]
+    recovered: Mapping[str, Vector]
     malicious: int
     """Number of malicious users."""
 
     @cached_property
     def columns(self) -> Mapping[str, Vector]:
         """The estimates by name: before and after the attack, the projection, each method."""
-        recovered = {name: each.estimate for name, each in self.recovered.items()}
         return {
             BEFORE: self.genuine,
             **({AFTER: self.poisoned} if self.malicious else {}),
             PROJECTION: project_simplex(self.poisoned),
-            **{name: estimate for name, estimate in recovered.items() if estimate is not None},
+            **self.recovered,
         }
 
     @cached_property
@@ -149,18 +138,12 @@ class Score:
         return details
 
     def as_json(self) -> dict[str, Any]:
-        """Return the verdict, the rows, and each estimate as a column over the items."""
-        refused = {name: each.refused for name, each in self.recovered.items() if each.refused}
+        """Return the verdict, the indices of the targets, and the true frequencies."""
         return {
             "headline": self.headline,
             "details": self.details,
-            "best": self.helpful[0].name if self.helpful else None,
-            "rows": [asdict(row) for row in self.rows],
-            "refused": refused,
-            "items": list(self.items),
-            "targets": None if self.targets is None else list(self.targets),
+            "targets": list(self.targets or ()),
             "truth": self.true.tolist(),
-            "columns": {name: estimate.tolist() for name, estimate in self.columns.items()},
         }
 
     @property
@@ -190,7 +173,6 @@ class Score:
         mse, gain = self._errors(names[0])
         before, beside = (self._errors(name)[0] for name in (BEFORE, PROJECTION))
         above = self.columns[names[0]] - self.true
-        notes = (self.recovered[name].notes for name in names if name in self.recovered)
         return Row(
             tuple(names),
             mse,
@@ -198,7 +180,6 @@ class Score:
             gain,
             None if self.targets is None else float(above[list(self.targets)].sum()),
             beside / mse if mse and names[0] not in (BEFORE, AFTER) else None,
-            tuple(dict.fromkeys(note for each in notes for note in each)),
         )
 
     def _errors(self, name: str) -> tuple[float, float | None]:

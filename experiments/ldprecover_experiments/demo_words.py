@@ -80,46 +80,11 @@ _ATTACKS: Mapping[str, AttackWords] = {
     ),
 }
 
-EVALUATED_ATTACKS: Mapping[str, str] = {
-    "none": "nobody attacks",
-    "Manip": "distort all items (Manip)",
-    "MGA": "raise targets, one a report (MGA)",
-    "AA10": "pull to a few random items (AA)",
-    "AAd": "pull to random frequencies (AA)",
-    "MUL5": "five attackers pull (AA)",
-    "IPA": "raise targets, by lying (MGA-IPA)",
-    "MGAx": "raise targets as far as possible (MGA)",
-    "APA": "raise targets, in honest sizes (APA)",
-    "APA2": "raise targets, by coins (APA2)",
-    "RPA": "random noise (RPA)",
-    "Manip padded": "distort, in honest sizes (Manip)",
-    "MLA": "largest error (MLA)",
-    "MGA-A": "raise targets, in random parts (MGA-A)",
-    "MGA two": "two attackers raise targets (MGA)",
-    "APA two": "two attackers, in honest sizes (APA)",
-}
-"""Titles of the attacks of the evaluation, which a heat map plays."""
-
-MODELS: Mapping[str, str] = {
-    "crafted": "as strong as they can be",
-    "sampled": "one item each, as in the paper",
-}
-"""Report models of an attack."""
-
 _METHODS: Mapping[str, str] = {
-    "diffstats": "DiffStats",
-    "em": "likeliest for the reports (em)",
-    "fiad": "FIAD",
     "ldprecover": "LDPRecover",
-    "ldprecover true eta": "LDPRecover told the share",
-    "ldprecover*": "LDPRecover told the targets",
-    "ldprecover-km": "LDPRecover-KM",
-    "mle": "likeliest for the counts (mle)",
+    "ldprecover*": f"LDPRecover{TOLD}",
     "norm-sub": PROJECTION,
-    "poisoned": "no recovery",
     "unmix": "un-mixing",
-    "unmix counts": "un-mixing of counts",
-    "unmix targets": "un-mixing told the targets",
 }
 
 

@@ -1,4 +1,4 @@
-"""The score of a drill, from estimates whose every error is known."""
+"""The score of a demo, from estimates whose every error is known."""
 
 import json
 from collections.abc import Mapping
@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from ldprecover import project_simplex
-from ldprecover_experiments.drill.score import AFTER, BEFORE, Recovered, Score
-from ldprecover_experiments.drill.words import PROJECTION, TOLD
-from ldprecover_experiments.poisoned_round import Targets
+from ldprecover_experiments.demo_score import AFTER, BEFORE, Score
+from ldprecover_experiments.demo_words import PROJECTION, TOLD
+from ldprecover_experiments.poisoned_round import Targets, Vector
 
 TRUE = np.array([0.4, 0.3, 0.2, 0.1])
 OFF = np.array([-1.0, -1, 1, 1])
 
 
 def score(
-    recovered: Mapping[str, Recovered] | None = None,
+    recovered: Mapping[str, Vector] | None = None,
     *,
     attacked: float = 0.1,
     malicious: int = 5,
@@ -34,12 +34,12 @@ def score(
     )
 
 
-def off_by(error: float, *notes: str) -> Recovered:
-    return Recovered(TRUE + error * OFF, notes)
+def off_by(error: float) -> Vector:
+    return TRUE + error * OFF
 
 
 def test_figures_are_those_of_the_estimates() -> None:
-    rows = {row.name: row for row in score({"half": off_by(0.05, "a note")}).rows}
+    rows = {row.name: row for row in score({"half": off_by(0.05)}).rows}
     assert list(rows) == [BEFORE, AFTER, "half"]
     assert rows[AFTER].names == (AFTER, PROJECTION), "it is in the simplex"
     assert {name: row.mse for name, row in rows.items()} == pytest.approx(
@@ -55,7 +55,6 @@ def test_figures_are_those_of_the_estimates() -> None:
         {BEFORE: 0.01, AFTER: 0.1, "half": 0.05}
     )
     assert rows["half"].times == pytest.approx(4.0)
-    assert rows["half"].notes == ("a note",)
 
 
 def test_baseline_is_the_projection_on_the_simplex() -> None:
@@ -67,15 +66,14 @@ def test_baseline_is_the_projection_on_the_simplex() -> None:
 
 def test_equal_estimates_share_a_row() -> None:
     recovered = {
-        "same": Recovered(project_simplex(TRUE + 0.6 * OFF), ("first",)),
+        "same": project_simplex(TRUE + 0.6 * OFF),
         "half": off_by(0.05),
-        "near": off_by(0.0501, "second"),
+        "near": off_by(0.0501),
         "other": off_by(0.052),
     }
     computed = score(recovered, attacked=0.6)
     names = [row.names for row in computed.rows]
     assert names == [(BEFORE,), (AFTER,), (PROJECTION, "same"), ("other",), ("half", "near")]
-    assert [row.notes for row in computed.rows[2:]] == [("first",), (), ("second",)]
 
 
 def test_rows_are_in_the_order_of_their_errors() -> None:
@@ -156,17 +154,13 @@ def test_details_list_methods_that_do_not_help() -> None:
     assert "targets" not in " ".join(score(malicious=0).details)
 
 
-def test_rejected_method_has_a_reason_and_no_row() -> None:
-    computed = score({"detection": Recovered(None, refused="it needs the reports")})
-    assert [row.names for row in computed.rows] == [(BEFORE,), (AFTER, PROJECTION)]
-    assert computed.as_json()["refused"] == {"detection": "it needs the reports"}
-
-
 def test_json_is_strict_where_errors_are_zero() -> None:
     half = np.array([0.5, 0.5])
-    exact = Score(("a", "b"), (0,), half, half, half, {"it": Recovered(half)}, 1).as_json()
-    assert json.loads(json.dumps(exact, allow_nan=False))["columns"].keys() == {
-        *(BEFORE, AFTER, PROJECTION, "it")
+    exact = Score(("a", "b"), (0,), half, half, half, {"it": half}, 1)
+    assert exact.rows[0].harm is None
+    assert json.loads(json.dumps(exact.as_json(), allow_nan=False)) == {
+        "headline": exact.headline,
+        "details": exact.details,
+        "targets": [0],
+        "truth": [0.5, 0.5],
     }
-    assert exact["rows"][0]["harm"] is None
-    assert exact["best"] is None

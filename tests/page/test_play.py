@@ -1,0 +1,99 @@
+"""The panel "Play an attack" on the page of a demo."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.demo.conftest import token_of
+from tests.conftest import ServerProcess
+from tests.page.conftest import WIDTHS, Visit, Visitor, expect, overflow, serious
+
+from ldprecover_cli.demo.page import PageServer, page_server
+from ldprecover_client import Client
+from ldprecover_experiments import Demo, DemoSettings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[PageServer]:
+    """A demo's server after the demo."""
+    settings = DemoSettings(users=3000, protocol="grr", epsilon=3.0, targets=3)
+    with page_server(settings) as server:
+        server.plays.finish("demo", Demo(settings).on(server.url, server.key))
+        with Client(server.url, key=server.key) as client:
+            client.close_round("demo")
+        yield server
+
+
+def panel(page: "Page") -> "Locator":
+    return page.get_by_role("region", name="Play an attack")
+
+
+def test_play_leads_to_its_round_and_verdict(demo: PageServer, visit: Visit) -> None:
+    visitor = visit(demo.url)
+    page = visitor.open(demo.link.removeprefix(f"{demo.url}/"))
+    score = demo.plays.state("demo")["score"]
+    expect(panel(page).locator(".lead")).to_have_text(score["headline"])
+    expect(panel(page).get_by_label("Fake reports, % of all")).to_have_value("5")
+    page.get_by_label("Fake reports, % of all").fill("20")
+    page.get_by_label("Targets").fill("2")
+    panel(page).get_by_role("button", name="Play it").click()
+    page.wait_for_url(lambda url: "/rounds/grr-" in url)
+    expect(panel(page).locator(".lead")).to_contain_text("than projection alone", timeout=60_000)
+    name = page.locator("h1").inner_text()
+    state = demo.plays.state(name)
+    assert (state["settings"]["beta"], state["settings"]["targets"]) == (0.2, 2)
+    details = panel(page).get_by_role("listitem")
+    expect(details).to_have_count(len(state["score"]["details"]) + 1)
+    expect(details.last).to_contain_text("The targets: ")
+    expect(page.locator("figure .legend").first).to_contain_text("truth")
+    page.get_by_text("Methods and tests").click()
+    expect(page.get_by_text("102 items read.")).to_be_visible()
+    expect(page.get_by_role("table", name="Scores against the truth")).to_be_visible()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS.values():
+            page.set_viewport_size({"width": width, "height": 900})
+            assert overflow(page) <= 0
+        assert serious(page, scheme=scheme) == []
+    assert not any(token_of(demo.link) in url for url in visitor.requests)
+
+
+def test_each_attack_has_a_sentence_and_its_fields(demo: PageServer, visit: Visit) -> None:
+    page = visit(demo.url).open(demo.link.removeprefix(f"{demo.url}/"))
+    attack = page.get_by_role("combobox", name="Attack", exact=True)
+    for name, words in demo.plays.state("demo")["attacks"].items():
+        attack.select_option(name)
+        expect(attack).to_have_accessible_description(words["sentence"])
+        expect(page.get_by_label("Targets")).to_be_visible(visible=words["targeted"])
+
+
+def test_invalid_play_shows_why(demo: PageServer, visit: Visit) -> None:
+    visitor = visit(demo.url)
+    visitor.expects = {422}
+    page = visitor.open(demo.link.removeprefix(f"{demo.url}/"))
+    page.get_by_role("combobox", name="Attack", exact=True).select_option("apa2")
+    page.get_by_role("button", name="Play it").click()
+    expect(panel(page).get_by_role("alert")).to_contain_text("apa2")
+
+
+@pytest.mark.parametrize(("address", "status"), [("#/rounds/demo", 0), ("?demo=wrong", 403)])
+def test_panel_needs_the_token(demo: PageServer, visit: Visit, address: str, status: int) -> None:
+    visitor = visit(demo.url)
+    visitor.expects = {status}
+    page = visitor.open(address if status == 0 else f"#/rounds/demo{address}")
+    expect(page.locator(".tile").first).to_contain_text("3,158")
+    page.wait_for_load_state("networkidle")
+    assert panel(page).count() == 0
+
+
+def test_ordinary_server_has_no_panel(server: ServerProcess, visitor: Visitor) -> None:
+    name = server.open_round()["name"]
+    visitor.expects = {404}
+    page = visitor.open(f"#/rounds/{name}?demo=token")
+    page.get_by_text("This round has no reports yet").wait_for()
+    page.wait_for_load_state("networkidle")
+    assert panel(page).count() == 0
+    assert any("/truth" in url for url in visitor.requests)
