@@ -27,7 +27,6 @@ FORMER_NAMES = {
     "merge": "file merge",
     "methods": "result methods",
     "migrate": "admin migrate",
-    "quarantine": "admin quarantine",
     "recompute": "file recompute",
     "recover": "result recover",
     "reproduce": "study paper",

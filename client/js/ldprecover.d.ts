@@ -82,7 +82,6 @@ export interface Round {
   readonly own: number | null;
   /** Indices of items that no honest user has. */
   readonly canaries: readonly number[];
-  readonly quarantine: boolean;
   readonly access: string;
   readonly digest: string;
   readonly thresholds: Readonly<Record<string, bigint>>;

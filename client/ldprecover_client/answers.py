@@ -17,7 +17,6 @@ import numpy as np
 from pydantic import ValidationError
 
 from ldprecover import FrequencyOracle, ParameterError, RoundExport, RoundParameters
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.items import highest
 from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.types import FloatArray, Int64Array
@@ -163,8 +162,6 @@ class RoundSummary:
     opened_at: str
     closed_at: str | None
     canaries: tuple[int, ...] = ()
-    quarantine: bool = False
-    quarantined: Quarantined | None = None
     verdict: Verdict | None = None
 
     def __repr__(self) -> str:
@@ -178,15 +175,13 @@ class RoundSummary:
 class RoundStatus(Round):
     """A round with its state ("open" or "closed"), the number n of reports, and its ISO 8601 times.
 
-    `quarantined` counts the quarantined reports; None for a round that quarantines none. `verdict`
-    is None where the server has none for this caller.
+    `verdict` is None where the server has none for this caller.
     """
 
     state: str
     n: int
     opened_at: str
     closed_at: str | None
-    quarantined: Quarantined | None = field(default=None, kw_only=True)
     verdict: Verdict | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
@@ -202,7 +197,6 @@ class RoundStatus(Round):
             domain_size=len(parameters.items),
             own={**dict.fromkeys(own_parameters()), **parameters.own},
             canaries=parameters.canaries,
-            quarantine=parameters.quarantine,
             **_common(self, RoundSummary),
         )
 
@@ -331,7 +325,7 @@ def read_status(answer: Answer) -> RoundStatus:
     """Read a round with its state, the response of opening, showing and closing it."""
     message, _ = _read(rounds.Round, answer)
     shared = _common(message, RoundStatus) | _immutable(message)
-    return RoundStatus(**shared | _findings(message))
+    return RoundStatus(**shared | _verdict(message))
 
 
 def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
@@ -343,7 +337,7 @@ def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
         RoundSummary(
             **_common(each, RoundSummary)
             | {"own": each.own, "canaries": tuple(each.canaries)}
-            | _findings(each)
+            | _verdict(each)
         )
         for each in message.rounds
     )
@@ -509,7 +503,6 @@ def _immutable(message: rounds.Parameters | rounds.Round) -> JsonObject:
             message.items,
             message.own,
             canaries=message.canaries,
-            quarantine=message.quarantine,
         )
     except ParameterError as error:
         raise InconsistentRoundError(
@@ -537,20 +530,15 @@ def _check_thresholds(stated: Mapping[str, str], oracle: FrequencyOracle) -> Non
             )
 
 
-def _findings(message: rounds.RoundSummary) -> JsonObject:
-    """Return the quarantined reports and the verdict of a round, by the names of their fields."""
-    quarantined, verdict = message.quarantined, message.verdict
-    return {
-        "quarantined": quarantined and Quarantined(quarantined.sizes, quarantined.repeats),
-        "verdict": verdict and _verdict(verdict, message.domain_size),
-    }
-
-
-def _verdict(message: rounds.Verdict, d: int) -> Verdict:
-    top = tuple(TopItem(**vars(each)) for each in message.top)
-    _check_items("raised", message.raised, d)
+def _verdict(message: rounds.RoundSummary) -> JsonObject:
+    """Return the verdict of a round, by the name of its field."""
+    verdict, d = message.verdict, message.domain_size
+    if verdict is None:
+        return {"verdict": None}
+    top = tuple(TopItem(**vars(each)) for each in verdict.top)
+    _check_items("raised", verdict.raised, d)
     _check_items("top", (each.item for each in top), d)
-    return Verdict(**vars(message) | {"raised": tuple(message.raised), "top": top})
+    return {"verdict": Verdict(**vars(verdict) | {"raised": tuple(verdict.raised), "top": top})}
 
 
 def _check_items(name: str, items: Iterable[int], d: int) -> None:

@@ -359,7 +359,6 @@ class Client(_BaseClient):
         retention: str | None = None,
         series: str | None = None,
         canaries: int | Iterable[str] | None = None,
-        quarantine: bool | None = None,
         **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
@@ -368,9 +367,8 @@ class Client(_BaseClient):
         "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key).
         `retention` is how long counted reports are stored: "forever" (default), "none", or hours or
         days such as "36h" or "7d". `series` names the rounds over the same items to compare with.
-        `canaries` are labels or a number of items to add that no honest user has. `quarantine`
-        quarantines reports that no honest user sends. `own` has the protocol's parameters by name:
-        `hash_range` for olh.
+        `canaries` are labels or a number of items to add that no honest user has. `own` has the
+        protocol's parameters by name: `hash_range` for olh.
         """
         fields = {
             "name": name,
@@ -384,7 +382,6 @@ class Client(_BaseClient):
             "retention": retention,
             "series": series,
             "canaries": list(canaries) if isinstance(canaries, Iterable) else canaries,
-            "quarantine": quarantine,
         }
         return self._call(calls.open_round(fields))
 

@@ -276,15 +276,6 @@ class Laws:
         lifted: FloatArray = values.sum() + (ratio - 1) * sums.counts(values)
         return lifted / self._weight(sums, ratio)
 
-    @property
-    def likeliest_report(self) -> float | None:
-        """The largest probability of any of the M reports, whatever its user holds.
-
-        None as in `report_law`.
-        """
-        sums, ratio = self.report_sums, self.likelihood_ratio
-        return None if sums is None or ratio is None else ratio / self._weight(sums, ratio)
-
     def _weight(self, sums: ReportSums, ratio: float) -> float:
         """Return the sum of the reports' likelihoods: `ratio` for the Mq that support an item."""
         return sums.number * (1 + (ratio - 1) * self.q)

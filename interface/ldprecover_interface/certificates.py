@@ -215,10 +215,7 @@ class Certified(Message):
     model_config = ConfigDict(json_schema_extra=optional("mean"))
 
     round: Text
-    n: int = Field(ge=1, lt=1 << 63, description="Number of reports, quarantined ones included.")
-    quarantined: Count = Field(
-        description="Reports in quarantine: they may be honest, and support anything."
-    )
+    n: int = Field(ge=1, lt=1 << 63, description="Number of reports.")
     malicious_share: float
     confidence: float
     events: Count = Field(description="Number of events whose probabilities are bounded.")
@@ -268,7 +265,6 @@ def certified(
     return Certified.model_construct(
         round=round,
         n=result.n,
-        quarantined=result.quarantined,
         malicious_share=result.malicious_share,
         confidence=result.confidence,
         events=result.events,
@@ -297,7 +293,6 @@ def certify_export(
     ParameterError also for a round without reports, and one that was open when it was exported.
     """
     parameters = export.parameters
-    excluded = 0 if export.quarantined is None else export.quarantined.total
     if request.reports and reports is None and parameters.oracle.traits.histogram:
         reports = ReportSource.of_tally(parameters.oracle, export.tally)
     if request.reports and (reports is None or export.seed is None):
@@ -306,8 +301,7 @@ def certify_export(
     result = certificate_result(
         parameters.oracle,
         export.tally,
-        excluded,
-        request.share(export.tally.n + excluded),
+        request.share(export.tally.n),
         request.confidence,
         questions,
         *((reports, export.seed) if request.reports else ()),

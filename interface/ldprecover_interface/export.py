@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from ldprecover_interface.base import Count, OwnParametersMixin, Text, optional
-from ldprecover_interface.rounds import Canaries, Items, Quarantined
+from ldprecover_interface.rounds import Canaries, Items
 
 
 class Export(OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
-    model_config = ConfigDict(json_schema_extra=optional("canaries", "quarantined", "seed"))
+    model_config = ConfigDict(json_schema_extra=optional("canaries", "seed"))
 
     own_required = False
 
@@ -23,9 +23,6 @@ class Export(OwnParametersMixin):
     items: Items
     hash_range: int | None
     canaries: Canaries = Field(default=[])
-    quarantined: Quarantined | None = Field(
-        default=None, description="Only of rounds that quarantine reports."
-    )
     n: Count
     counts: Annotated[list[Count], Field(fail_fast=True)]
     seed: Text | None = Field(

@@ -132,7 +132,6 @@ class CertificateResult:
     """
 
     n: int
-    quarantined: int
     malicious_share: float
     confidence: float
     events: int
@@ -161,7 +160,6 @@ def share_of_tickets(tickets: int, n: int) -> float:
 def certificate_result(
     oracle: FrequencyOracle,
     tally: Tally,
-    quarantined: int,
     malicious_share: float,
     confidence: float,
     questions: tuple[Question, ...],
@@ -178,7 +176,6 @@ def certificate_result(
         tally if reports is None else reports,
         malicious_share,
         confidence,
-        quarantined=quarantined,
         questions=dict.fromkeys(items for each in questions for items in each.sets),
         seed=None if seed is None else int(seed, 16),
     )
@@ -187,7 +184,6 @@ def certificate_result(
     answers = [each.answer(certificate, estimates) for each in (questions if is_possible else ())]
     return CertificateResult(
         n=certificate.evidence.n,
-        quarantined=quarantined,
         malicious_share=malicious_share,
         confidence=confidence,
         events=certificate.evidence.events,

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from ldprecover import recovery
 from ldprecover_interface.base import MAX_HISTORY, Count, Message, Request, Text, optional
-from ldprecover_interface.rounds import Canaries, Items, Quarantined
+from ldprecover_interface.rounds import Canaries, Items
 
 Column = Annotated[list[float], Field(fail_fast=True)]
 """One number per item."""
@@ -46,7 +46,6 @@ class Frequencies(Message):
         "does not determine it."
     )
     canaries: Canaries
-    quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     mean: Mean | None = Field(
         default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',

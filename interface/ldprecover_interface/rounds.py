@@ -51,13 +51,6 @@ Canaries = Annotated[
     list[Annotated[int, Field(ge=0)]],
     Field(fail_fast=True, description="Indices, in ascending order, of items that no user holds."),
 ]
-Quarantine = Annotated[
-    bool,
-    Field(
-        description="Whether reports that no honest user sends are quarantined: accepted and "
-        "stored, but not counted."
-    ),
-]
 Series = Annotated[
     str | None,
     Field(description="The series of rounds over the same items that this round belongs to."),
@@ -109,7 +102,6 @@ class NewRound(OwnParametersMixin, Request):
         description="Items that no user holds, added after the others: their labels, or their "
         "number, which labels them `canary 1`, `canary 2`, …",
     )
-    quarantine: Quarantine = False
     series: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
         default=None, description="The series of rounds over the same items.", examples=["weekly"]
     )
@@ -137,19 +129,6 @@ class NewTickets(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"count": 100}]})
 
     count: int = Field(ge=1, le=MAX_TICKETS, description="Each ticket admits one report.")
-
-
-class Quarantined(Message):
-    """Numbers of quarantined reports, which no count includes."""
-
-    sizes: Count = Field(
-        description="Reports that support a number of items that no honest report supports."
-    )
-    repeats: Count | None = Field(
-        description="Reports under a hash seed that recurs too often and, of HR and LLH, those "
-        "beyond what honest users send of one report; null until it is known, soon after the round "
-        "is closed."
-    )
 
 
 class TopItem(Message):
@@ -205,9 +184,8 @@ class _RoundHead(OwnParametersMixin):
     )
     q: float | None = Field(description="Null as p is.")
     canaries: Canaries
-    quarantine: Quarantine
     digest: Text = Field(
-        description="SHA-256 of protocol, epsilon, hash range, items, canaries and quarantine."
+        description="SHA-256 of protocol, epsilon, hash range, items and canaries."
     )
     # Texts here, so that a client can name a kind of access that it does not know.
     access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]
@@ -234,7 +212,6 @@ class RoundSummary(_RoundHead):
 
     state: Literal["open", "closed"]
     n: Count = Field(description="Number of reports counted.")
-    quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     verdict: Verdict | None = Field(
         description="Null until the server has computed it for the closed round, if the round is "
         "too large for that, and for callers that may not read the round."
@@ -265,6 +242,5 @@ class Stats(Message):
 
     round: Text
     reports: Count = Field(description="Number of reports counted, n.")
-    quarantined: Quarantined | None = Field(description="Null if the round quarantines no reports.")
     duplicates: Count = Field(description="Submissions that repeated a stored one.")
     refusals: dict[str, Count] = Field(description="Rejected submissions by problem type.")

@@ -13,7 +13,6 @@ from ldprecover_server.administration import (
     export_reports,
     list_keys,
     migrate,
-    quarantined,
     revoke_key,
 )
 from ldprecover_server.errors import ConfigurationError
@@ -33,7 +32,6 @@ __all__ = [
     "export_reports",
     "list_keys",
     "migrate",
-    "quarantined",
     "revoke_key",
     "serve",
 ]

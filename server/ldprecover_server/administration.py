@@ -11,7 +11,7 @@ from ldprecover_server.datasets import export_reports as write_reports
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Finding, QuarantinedReports, Storage
+from ldprecover_server.storage import Finding, Storage
 
 
 def migrate(settings: Settings) -> list[str]:
@@ -45,12 +45,6 @@ def check(settings: Settings) -> list[Finding]:
     """Return what in the database does not agree, without writing. Raises ConfigurationError."""
     with _database(settings) as storage:
         return storage.check()
-
-
-def quarantined(settings: Settings, round: str) -> Iterator[QuarantinedReports]:
-    """Yield a round's quarantined reports. Raises ConfigurationError and RoundNotFoundError."""
-    with _database(settings) as storage:
-        yield from storage.filters.quarantined(round)
 
 
 def export_reports(

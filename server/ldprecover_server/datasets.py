@@ -74,7 +74,6 @@ def _gather(storage: Storage, snapshot: Snapshot, writer: DatasetWriter, partial
         round.name,
         snapshot.parameters,
         snapshot.tally,
-        round.quarantined,
         seed=round.seed,
     )
     # The pieces read from the snapshot's connection, so they are closed first.

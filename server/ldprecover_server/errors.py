@@ -437,8 +437,7 @@ class ReportsGoneError(ServiceError):
     """Not all of the round's reports are stored.
 
     The analysis reads every report, and the round's retention has deleted some of them. Use a
-    method that needs only counts (GET /rounds/{id}/methods). A quarantine of HR or LLH moves stored
-    reports: open the round with another retention, or without quarantine.
+    method that needs only counts (GET /rounds/{id}/methods).
     """
 
     type = ProblemType.REPORTS_NOT_KEPT

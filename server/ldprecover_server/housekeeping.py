@@ -1,4 +1,4 @@
-"""Regular work of a server process: retention, deletion, filters, unlinking and counts."""
+"""Regular work of a server process: retention, deletion, unlinking and counts."""
 
 import asyncio
 import logging
@@ -67,7 +67,6 @@ class Housekeeping:
             self._flush,
             self._purge,
             self._delete,
-            self._filter,
             self._unlink,
             self._erase,
         )
@@ -110,11 +109,6 @@ class Housekeeping:
         deleted = self._run_for_seconds(self._storage.deletion.delete_rest)
         self.rows_to_delete = 0 if deleted.done else self._storage.deletion.remaining_rows()
         return not deleted.done
-
-    def _filter(self) -> bool:
-        filtered = self._run_for_seconds(self._storage.filters.run)
-        self._metrics.quarantined.labels("repeat").inc(filtered.rows)
-        return not filtered.done
 
     def _unlink(self) -> bool:
         unlinked = self._run_for_seconds(self._storage.unlinking.run)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from ldprecover import Tally
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.rounds.export import RoundExport
 from ldprecover_server.access.access import Access
 from ldprecover_server.rejections import Rejections
@@ -52,23 +51,17 @@ class Results:
             verdicts.append(verdict)
         return verdicts
 
-    def counted(
-        self, identifier: str, key: str | None = None
-    ) -> tuple[RoundInfo, Tally, Quarantined | None]:
-        """Return a round, its tally, and its numbers of quarantined reports, or None.
+    def counted(self, identifier: str, key: str | None = None) -> tuple[RoundInfo, Tally]:
+        """Return a round and its tally, which includes every report answered before.
 
-        All are of one moment, and include every report answered before. Raises what `readable`
-        does, RoundNotFoundError also for a round that is deleted meanwhile.
+        Raises what `readable` does, RoundNotFoundError also for a round that is deleted meanwhile.
         """
         round = self.readable(identifier, key)
-        size = round.oracle.summary_size
-        if not round.quarantine:
-            return round, self._storage.rounds.tally(round.seq, size), None
-        return round, *self._storage.rounds.tally_and_quarantined(round.seq, size)
+        return round, self._storage.rounds.tally(round.seq, round.oracle.summary_size)
 
     def stats(
         self, identifier: str, key: str | None = None
-    ) -> tuple[RoundInfo, Tally, Quarantined | None, dict[str, int]]:
+    ) -> tuple[RoundInfo, Tally, dict[str, int]]:
         """Return the same, and the numbers of rejected submissions by reason.
 
         Raises as `counted` does.
@@ -84,6 +77,6 @@ class Results:
         """
         # Before the tally: with a seed the round is closed, and the tally is final.
         stored, _ = self.look_up(identifier, key)
-        round, tally, quarantined = self.counted(stored.id, key)
+        round, tally = self.counted(stored.id, key)
         parameters = self._storage.rounds.parameters(round.seq)
-        return RoundExport(round.id, round.name, parameters, tally, quarantined, seed=stored.seed)
+        return RoundExport(round.id, round.name, parameters, tally, seed=stored.seed)

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
-from ldprecover.evidence.quarantine import judges_sizes
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.byte_cache import ByteCache
-from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
 _CACHE_SIZE = 256  # rounds, without their labels
@@ -30,7 +28,6 @@ class RoundInfo:
     oracle: FrequencyOracle
     labels_bytes: int
     canaries: tuple[int, ...]
-    quarantine: bool
     access: str
     read_access: str
     series: str | None
@@ -85,8 +82,7 @@ class Rounds:
     ) -> tuple[StoredRound, RoundInfo]:
         """Open a round. `retention` is in hours, None for ever; the default name has the protocol.
 
-        Raises NameTakenError, SeriesMismatchError, ReportsGoneError for a quarantine that needs
-        stored reports, or ParameterError.
+        Raises NameTakenError, SeriesMismatchError or ParameterError.
         """
         for field, value in (("name", name), ("series", series)):
             if value is not None and not re.fullmatch(ROUND_NAME, value):
@@ -95,11 +91,6 @@ class Rounds:
                 )
         if name == CURRENT:
             raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
-        if parameters.quarantine and retention == 0 and not judges_sizes(parameters.oracle):
-            raise ReportsGoneError(
-                f"quarantine: {parameters.protocol} reports are judged when the round has closed, "
-                "and retention none stores none of them; choose another retention"
-            )
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
@@ -186,7 +177,6 @@ class Rounds:
                 stored.oracle,
                 stored.labels_bytes,
                 stored.canaries,
-                stored.quarantined is not None,
                 stored.access,
                 stored.read_access,
                 stored.series,

@@ -73,9 +73,7 @@ class Submissions:
         reports = len(packed) // round.oracle.wire.size
         if reports > 1 or sender.key is not None:
             self._admit(round, sender, reports)
-        submission = Submission(
-            round.seq, round.oracle, submission_key, packed, quarantine=round.quarantine
-        )
+        submission = Submission(round.seq, round.oracle, submission_key, packed)
         try:
             duplicate = await self._ingest.submit(submission)
         except RoundNotFoundError:

@@ -21,7 +21,6 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "p": oracle.p,
         "q": oracle.q,
         "canaries": list(parameters.canaries),
-        "quarantine": parameters.quarantine,
         "digest": parameters.digest,
         "access": "open",
         "read_access": "public",
@@ -31,7 +30,6 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "items": list(parameters.items),
         "state": "open",
         "n": 7,
-        "quarantined": None,
         "verdict": None,
         "opened_at": "2024-05-01T12:00:00Z",
         "closed_at": None,
@@ -53,7 +51,6 @@ FREQUENCIES: dict[str, Any] = {
     "sum": 1.0,
     "sum_standard_error": None,
     "canaries": [],
-    "quarantined": None,
 }
 RECOVERY: dict[str, Any] = {
     "round": "r1",
@@ -74,7 +71,6 @@ RECOVERY: dict[str, Any] = {
 CERTIFICATE: dict[str, Any] = {
     "round": "r1",
     "n": 4,
-    "quarantined": 0,
     "malicious_share": 0.1,
     "confidence": 0.95,
     "events": 4,

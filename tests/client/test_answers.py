@@ -18,7 +18,6 @@ from tests.client.messages import (
 )
 
 from ldprecover import OLH, RoundParameters
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import (
     InconsistentRoundError,
@@ -403,19 +402,15 @@ def test_rejects_malformed_tickets(body: bytes) -> None:
         read_tickets(Answer(200, {}, body), 1)
 
 
-def test_digest_covers_canaries_and_quarantine() -> None:
-    digest = RoundParameters("olh", 0.5, LABELS, canaries=(2,), quarantine=True).digest
-    stated: dict[str, Any] = {"canaries": [2], "quarantine": True, "digest": digest}
-    round_ = read_round(answer(a_round(**stated)))
-    assert (round_.parameters.canaries, round_.parameters.quarantine) == ((2,), True)
-    others: list[dict[str, Any]] = [{"canaries": [1]}, {"canaries": []}, {"quarantine": False}]
+def test_digest_covers_canaries() -> None:
+    digest = RoundParameters("olh", 0.5, LABELS, canaries=(2,)).digest
+    stated: dict[str, Any] = {"canaries": [2], "digest": digest}
+    assert read_round(answer(a_round(**stated))).parameters.canaries == (2,)
+    others: list[dict[str, Any]] = [{"canaries": [1]}, {"canaries": []}]
     for changes in others:
         with pytest.raises(InconsistentRoundError, match="digest"):
             read_round(answer(a_round(**stated | changes)))
-    aside = {"sizes": 3, "repeats": None}
-    status = read_status(answer(a_round(**stated, quarantined=aside)))
-    assert status.quarantined == status.summary.quarantined == Quarantined(3, None)
-    assert (status.summary.canaries, status.summary.quarantine) == ((2,), True)
+    assert read_status(answer(a_round(**stated))).summary.canaries == (2,)
 
 
 @pytest.mark.parametrize(
@@ -425,26 +420,17 @@ def test_digest_covers_canaries_and_quarantine() -> None:
         {"canaries": [3]},
         {"canaries": ["a"]},
         {"canaries": [True]},
-        {"quarantine": 1},
-        {"quarantined": 3},
-        {"quarantined": {"sizes": -1, "seeds": 0}},
-        {"quarantined": {"sizes": 0, "repeats": "0"}},
     ],
 )
-def test_rejects_invalid_canaries_and_quarantine(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidAnswerError, match=r"canaries|quarantine|sizes|repeats"):
+def test_rejects_invalid_canaries(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidAnswerError, match="canaries"):
         read_status(answer(a_round(**changes)))
 
 
-@pytest.mark.parametrize(
-    "changes", [{"canaries": [2]}, {"canaries": "a"}, {"quarantined": {"sizes": None}}]
-)
-def test_frequencies_have_canaries_and_quarantined(changes: dict[str, Any]) -> None:
-    stated = {"canaries": [1], "quarantined": {"sizes": 2, "repeats": None}}
-    assert read_frequencies(answer(FREQUENCIES | stated)).canaries == (1,)
-    with pytest.raises(
-        InvalidAnswerError, match=next(iter(changes)) if "canaries" in changes else "sizes"
-    ):
+@pytest.mark.parametrize("changes", [{"canaries": [2]}, {"canaries": "a"}])
+def test_frequencies_have_canaries(changes: dict[str, Any]) -> None:
+    assert read_frequencies(answer(FREQUENCIES | {"canaries": [1]})).canaries == (1,)
+    with pytest.raises(InvalidAnswerError, match="canaries"):
         read_frequencies(answer(FREQUENCIES | changes))
 
 

@@ -28,11 +28,11 @@ ROUNDS: list[dict[str, Any]] = [
     {"protocol": "ss", "subset_size": 8},
     {"protocol": "hr"},
     {"protocol": "llh"},
-    {"protocol": "llh", "hash_range": 3, "quarantine": True},
+    {"protocol": "llh", "hash_range": 3},
     {"protocol": "llh", **TICKETS},
     {"protocol": "llh", "hash_range": 2, **TICKETS, "retention": "none"},
     {"protocol": "oue", "access": "ticket", "canaries": 2},
-    {"protocol": "olh", "access": "key", "quarantine": True},
+    {"protocol": "olh", "access": "key"},
 ]
 
 

@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from ldprecover import OUE, RoundExport, RoundParameters, Tally
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS, OwnParameter
 from ldprecover_interface.base import Message
 from ldprecover_interface.export import Export
@@ -56,10 +55,9 @@ def test_response_ignores_unknown_field() -> None:
 
 
 def test_export_of_core_has_the_declared_fields() -> None:
-    parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), canaries=(1,), quarantine=True)
+    parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), canaries=(1,))
     tally = Tally(np.array([5, 0, 2]), 10)
-    export = RoundExport("R1", "x", parameters, tally, Quarantined(7, None), seed="0f" * 16)
-    document = export.to_dict()
+    document = RoundExport("R1", "x", parameters, tally, seed="0f" * 16).to_dict()
     assert document.keys() == Export.model_fields.keys()
     assert json.loads(Export.model_validate(document).to_json()) == document
 

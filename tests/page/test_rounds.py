@@ -369,35 +369,6 @@ def test_form_proposes_retention_of_protocol(visitor: Visitor) -> None:
     expect(retention).to_have_value("7d")
 
 
-@pytest.mark.parametrize(
-    ("ticked", "domain_size", "first"),
-    [
-        ("Quarantine", 3, "can_quarantine"),
-        ("Quarantine", 490, "can_quarantine"),
-    ],
-)
-def test_auto_takes_protocol_of_what_is_ticked(
-    visitor: Visitor, server: ServerProcess, ticked: str, domain_size: int, first: str
-) -> None:
-    wish = {"domain_size": domain_size, "users": 10_000, "epsilon": 1}
-    plans = server.get("/plan", params=wish).json()["protocols"]
-    best = next(each["protocol"] for each in plans if each[first])
-    page = visitor.open("#/open")
-    page.get_by_role("button", name="Enter key").click()
-    give_key(page)
-    page.get_by_role("dialog").wait_for(state="detached")
-    page.get_by_label("Or how many items", exact=True).fill(str(domain_size))
-    expect(page.locator(".lead")).to_contain_text(f"auto takes {plans[0]['protocol'].upper()}")
-    page.get_by_text("Who may report and read, retention").click()
-    page.get_by_label(ticked, exact=True).check()
-    expect(page.locator(".lead")).to_contain_text(f"auto takes {best.upper()}")
-    expect(page.get_by_label("Retention of reports")).to_have_value("forever")
-    page.get_by_role("button", name="Open the round").click()
-    page.get_by_text("This round has no reports yet").wait_for()
-    name = page.url.rpartition("/")[2]
-    assert server.get(f"/rounds/{name}").json()["protocol"] == best
-
-
 def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open("#/open")
     page.get_by_text("the advice on protocols stands here").wait_for()

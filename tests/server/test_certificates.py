@@ -66,7 +66,6 @@ def test_certificate_is_that_of_the_library_to_the_bit(
     assert answered == {
         "round": id,
         "n": 6000,
-        "quarantined": 0,
         "malicious_share": 0.01,
         "confidence": 0.9,
         "events": 22,
@@ -193,24 +192,6 @@ def test_exported_reports_give_the_servers_certificate(
     in_process.storage.unlinking.run()
     assert in_process.storage.unlinking.remaining_rows() == 0
     assert offline_certificate(in_process, id, tmp_path / "b", ONE_QUESTION) == answered
-
-
-@pytest.mark.both
-def test_quarantined_reports_are_in_a_certificate_from_reports(
-    in_process: InProcess, tmp_path: Path
-) -> None:
-    oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(4)
-    id = in_process.open_round("oue", 0.5, domain_size=60, quarantine=True)
-    honest = oracle.perturb(rng.choice(3, 3000, p=[0.6, 0.3, 0.1]), rng)
-    impossible = np.packbits(np.ones((500, 60), bool), axis=1, bitorder="little")
-    for reports in (honest, impossible):
-        assert in_process.submit(id, wire.pack(reports)).status_code == 202
-    assert in_process.close_round(id).status_code == 200
-    body = {"malicious_share": 0.3, "reports": True, "questions": [{"items": [0, 1]}]}
-    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
-    assert (answered["n"], answered["quarantined"]) == (3500, 500)
-    assert answered["from_reports"]
-    assert offline_certificate(in_process, id, tmp_path / "a", body) == answered
 
 
 @pytest.mark.both
@@ -437,30 +418,6 @@ def test_many_questions_are_answered_by_a_worker(in_process: InProcess) -> None:
     )
     assert all_.pop("answers") == MAX_QUESTIONS * one.pop("answers")
     assert all_ == one
-
-
-@pytest.mark.both
-def test_quarantined_reports_count_as_malicious_or_honest(in_process: InProcess) -> None:
-    oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(4)
-    id = in_process.open_round("oue", 0.5, domain_size=60, quarantine=True)
-    honest = oracle.perturb(rng.choice(3, 20_000, p=[0.6, 0.3, 0.1]), rng)
-    impossible = np.packbits(np.ones((500, 60), bool), axis=1, bitorder="little")
-    for reports in (honest, impossible):
-        assert in_process.submit(id, wire.pack(reports)).status_code == 202
-    body = {"malicious_share": 0.03, "questions": [{"top": 1}]}
-    answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
-    assert answered["quarantined"] == 500 + answered["n"] - 20_500
-    counted = in_process.get(f"/rounds/{id}/frequencies").json()
-    tally = Tally(np.array(counted["counts"]), counted["n"])
-    expected = certify(oracle, tally, 0.03, quarantined=answered["quarantined"])
-    assert answered["n"] == expected.evidence.n == 20_500
-    assert (answered["lower"], answered["upper"]) == (
-        expected.lower.tolist(),
-        expected.upper.tolist(),
-    )
-    export = RoundExport.from_dict(in_process.get(f"/rounds/{id}/export").json())
-    offline = certify_export(export, CertificateRequest.model_validate(body))
-    assert json.loads(offline.to_json()) == answered
 
 
 @pytest.mark.both

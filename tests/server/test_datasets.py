@@ -53,11 +53,9 @@ class Collection:
         self.storage.prepare()
         self.rng = np.random.default_rng(7)
 
-    def open(
-        self, oracle: FrequencyOracle, retention: int | None = None, *, quarantine: bool = False
-    ) -> str:
+    def open(self, oracle: FrequencyOracle, retention: int | None = None) -> str:
         items = tuple(map(str, range(oracle.domain_size)))
-        parameters = RoundParameters(oracle.protocol, oracle.epsilon, items, quarantine=quarantine)
+        parameters = RoundParameters(oracle.protocol, oracle.epsilon, items)
         self.number += 1
         self.oracle = parameters.oracle
         id, name = f"R{self.number}", f"r{self.number}"
@@ -72,19 +70,11 @@ class Collection:
             )
             self.commit(reports)
 
-    def commit(self, reports: Reports, *, quarantine: bool = False) -> None:
+    def commit(self, reports: Reports) -> None:
         self.number += 1
         batch = Batch(
             self.seq,
-            [
-                Submission(
-                    self.seq,
-                    self.oracle,
-                    f"{self.number}",
-                    reports.tobytes(),
-                    quarantine=quarantine,
-                )
-            ],
+            [Submission(self.seq, self.oracle, f"{self.number}", reports.tobytes())],
         )
         batch.count()
         self.storage.commit([batch])
@@ -184,21 +174,6 @@ def test_a_round_that_is_mixed_gives_the_same_dataset(
     assert (
         rows(export_reports(collection.storage, id, str(tmp_path / "round"))) == collection.rows()
     )
-
-
-def test_what_was_set_aside_is_in_no_dataset(collection: Collection, tmp_path: Path) -> None:
-    id = collection.open(
-        RoundParameters("oue", 0.5, tuple(map(str, range(102)))).oracle, quarantine=True
-    )
-    collection.submit(1_000)
-    counted = collection.rows()
-    impossible = np.packbits(np.arange(102) < np.ones((5, 1)), axis=1, bitorder="little")
-    collection.commit(impossible, quarantine=True)
-    dataset = export_reports(collection.storage, id, str(tmp_path / "round"))
-    assert rows(dataset) == counted
-    assert dataset.missing == 0
-    assert dataset.export.quarantined is not None
-    assert dataset.export.quarantined.sizes == 5
 
 
 def test_export_of_missing_reports_needs_partial(

@@ -160,7 +160,6 @@ def test_stats_count_submissions_by_outcome(start_in_process: StartInProcess) ->
     expected = {
         "reports": 2,
         "duplicates": 1,
-        "quarantined": None,
         "refusals": {"idempotency-key-reused": 1, "invalid-report": 2},
     }
     assert app.get(f"/rounds/{round}/stats").json() == {"round": round, **expected}

@@ -68,7 +68,6 @@ def test_frequencies_equal_the_estimates_of_the_counts(
         "sum": estimates.sum,
         "sum_standard_error": estimates.sum_standard_error,
         "canaries": [],
-        "quarantined": None,
     } | ({"notes": list(estimates.notes)} if estimates.notes else {})
     assert server.frequencies(opened["id"]) == expected
     assert min(expected["frequencies"]) < 0, "a negative estimate shows that none is clipped"

@@ -66,8 +66,6 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         "subset_size",
         "digits",
         "canaries",
-        "quarantine",
-        "quarantined",
         "verdict",
     }
     assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == (
@@ -309,7 +307,7 @@ def test_parameters_are_immutable_with_a_recomputable_digest(
     labels = [f"№ {i}" for i in range(11)]
     opened = server.open_round(oracle.protocol, oracle.epsilon, items=labels)
     parameters = server.get(f"/rounds/{opened['id']}/parameters").json()
-    mutable = ("state", "n", "quarantined", "verdict", "opened_at", "closed_at")
+    mutable = ("state", "n", "verdict", "opened_at", "closed_at")
     thresholds = {name: str(value) for name, value in oracle.thresholds.items()}
     immutable = {name: value for name, value in opened.items() if name not in mutable}
     assert parameters == immutable | {"thresholds": thresholds}

@@ -204,21 +204,6 @@ def test_result_of_another_version_is_computed_again(start: Start) -> None:
     assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["method"] == "unmix"
 
 
-def test_verdict_is_of_the_counts_after_quarantine(start: Start) -> None:
-    app = start()
-    oracle = frequency_oracle("olh", 1.0, D)
-    id = app.open_round("olh", 1.0, domain_size=D, quarantine=True)
-    reports = reports_of(oracle)
-    app.submit(id, np.concatenate([reports, np.repeat(reports[:1], 500)]).tobytes())
-    app.close_round(id)
-    compute(app)
-    assert verdict_of(app, id) is None
-    app.storage.filters.run()
-    compute(app)
-    assert verdict_of(app, id)["attack"] == "none_seen"
-    assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["n"] == N - 1
-
-
 def test_large_rounds_have_a_verdict_only_without_reading(start: Start) -> None:
     app = start(verdict_reports=N - 1)
     read, of_histogram = closed_round(app, "oue"), closed_round(app, "grr")

@@ -484,8 +484,8 @@ def reports() -> dict[str, Any]:
 
 def digests() -> dict[str, Any]:
     cases = []
-    plain: tuple[list[int], bool] = [], False
-    for protocol, epsilon, items, parameter, (canaries, quarantine) in (
+    plain: list[int] = []
+    for protocol, epsilon, items, parameter, canaries in (
         ("grr", 0.5, ["0", "1"], None, plain),
         ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None, plain),
         ("oue", 0.1, ["e\u0301", "é"], None, plain),
@@ -496,9 +496,8 @@ def digests() -> dict[str, Any]:
         ("ss", 3.0, ["a", "b"], 1, plain),
         ("hr", 0.5, ["a", "b", "c", "d"], None, plain),
         ("llh", 0.5, ["a", "b", "c", "d"], 3, plain),
-        ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, ([2, 3], False)),
-        ("olh", 1.0, ["a", "b"], 4, ([], True)),
-        ("olh", 1.0, ["a", "b", "c"], 4, ([2], True)),
+        ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, [2, 3]),
+        ("olh", 1.0, ["a", "b", "c"], 4, [2]),
     ):
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
@@ -506,8 +505,6 @@ def digests() -> dict[str, Any]:
         if canaries:
             data += b"canaries\0" + struct.pack("<I", len(canaries))
             data += b"".join(struct.pack("<I", canary) for canary in canaries)
-        if quarantine:
-            data += b"quarantine\0"
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
@@ -516,7 +513,6 @@ def digests() -> dict[str, Any]:
                 "items": items,
                 **own(protocol, parameter),
                 **({"canaries": canaries} if canaries else {}),
-                **({"quarantine": True} if quarantine else {}),
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),
@@ -525,12 +521,9 @@ def digests() -> dict[str, Any]:
     return {
         "about": (
             "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or "
-            "subset_size (0 for none) "
-            "and number of items as u4, then each label as u4 length and UTF-8 bytes; "
-            "little-endian. With canaries "
-            "then canaries in ASCII, a zero byte, their number and each index as u4; with "
-            "quarantine then quarantine "
-            "in ASCII and a zero byte."
+            "subset_size (0 for none) and number of items as u4, then each label as u4 length and "
+            "UTF-8 bytes; little-endian. With canaries then canaries in ASCII, a zero byte, their "
+            "number and each index as u4."
         ),
         "cases": cases,
     }

@@ -165,7 +165,6 @@ def test_parameters() -> None:
             tuple(case["items"]),
             own(case),
             canaries=tuple(case.get("canaries", [])),
-            quarantine=case.get("quarantine", False),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

@@ -14,7 +14,6 @@ app = group(
     ticket=ticket.ticket,
     migrate=database.migrate,
     check=database.check,
-    quarantine=database.quarantine,
     key=key.app,
     cluster=cluster.app,
 )

@@ -1,12 +1,11 @@
-"""`admin migrate`, `admin check` and `admin quarantine`: commands on the server's database."""
+"""`admin migrate` and `admin check`: commands on the server's database."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 
 import typer
 
 from ldprecover_cli.completion import load_plugins
-from ldprecover_cli.options import CURRENT, DatabaseUrl, Json, RoundArgument
+from ldprecover_cli.options import DatabaseUrl, Json
 from ldprecover_cli.output import console, note, plain_table, print_json, warn
 
 
@@ -53,21 +52,3 @@ def check(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
         note("The database is consistent.")
     if any(finding.fault for finding in findings):
         raise typer.Exit(1)
-
-
-def quarantine(round: RoundArgument = CURRENT, *, database_url: DatabaseUrl = None) -> None:
-    """Print a round's quarantined reports, a line of JSON for each hour and reason.
-
-    It reads the database and writes nothing; the server may be running.
-
-    Example: ldprecover admin quarantine cities --database-url sqlite:///ldprecover.db
-    """
-    from ldprecover_cli.serve import database
-    from ldprecover_server import quarantined
-
-    load_plugins(warn)
-    with database(database_url) as settings:
-        for group in quarantined(settings, round):
-            hour = datetime.fromtimestamp(group.hour * 3600, UTC).isoformat()
-            reports = group.oracle.wire.to_json(group.reports)
-            print_json({"reason": group.reason, "hour": hour, **reports})

@@ -8,7 +8,7 @@ from typer import Option
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
-from ldprecover_cli.output import JsonObject, console, counted, plain, plain_table, print_json
+from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
 
 MaliciousShare = Annotated[
     float | None,
@@ -151,8 +151,6 @@ def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]
 def _show(result: Mapping[str, Any], title: str) -> None:
     out = console()
     out.print(title)
-    if result["quarantined"]:
-        out.print(f"{counted(result['quarantined'], 'report')} quarantined and included.")
     out.print(plain(result["assumption"]))
     lower, upper = result["lower"], result["upper"]
     middle = [(low + high) / 2 for low, high in zip(lower, upper, strict=True)]

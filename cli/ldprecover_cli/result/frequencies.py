@@ -30,9 +30,6 @@ def frequencies(
         f"{target.title}: {counted(result['n'], 'report')}, {plain(result['protocol'])}, epsilon "
         f"{result['epsilon']:g}"
     )
-    if quarantined := result.get("quarantined"):
-        number = quarantined["sizes"] + (quarantined["repeats"] or 0)
-        out.print(f"{counted(number, 'report')} quarantined and not counted.")
     if not result["n"]:
         out.print("No estimates yet: the round has no reports.")
         return

@@ -108,13 +108,6 @@ def open_round(
         list[str] | None,
         Option(help="Label of a canary to add; repeat for several.", metavar="LABEL"),
     ] = None,
-    quarantine: Annotated[
-        bool,
-        Option(
-            "--quarantine",
-            help="Quarantine reports that no honest user sends; they are not counted.",
-        ),
-    ] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -150,7 +143,7 @@ def open_round(
         d = (len(labels) if labels is not None else domain_size or 0) + (
             len(canary) if canary else canaries or 0
         )
-        protocol = _best(d, epsilon, users or _USERS, quarantine)
+        protocol = _best(d, epsilon, users or _USERS)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
     with connected(url, key) as client, _explain_protocols(protocol, own):
@@ -166,14 +159,12 @@ def open_round(
             retention=retention,
             series=series,
             canaries=canary or canaries,
-            quarantine=quarantine or None,
         )
     if json:
         print_json(fields_of(opened))
         return
     name = plain(opened.name)
-    rivals = " of those that can quarantine" if quarantine else ""
-    why = f" (the best{rivals} for {counted(users or _USERS, 'user')})" if chosen else ""
+    why = f" (the best for {counted(users or _USERS, 'user')})" if chosen else ""
     console().print(
         f"{name} is open: {len(opened.parameters.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
@@ -183,18 +174,15 @@ def open_round(
     )
 
 
-def _best(d: int, epsilon: float, users: int, quarantine: bool) -> str:
-    """Return the best protocol for d items; one that can quarantine reports if that is asked."""
+def _best(d: int, epsilon: float, users: int) -> str:
+    """Return the best protocol for d items."""
     from ldprecover import ParameterError
-    from ldprecover.evidence.quarantine import unfit
     from ldprecover.planning.choosing import choose
 
     try:
-        candidates = choose(d, epsilon, users).candidates
+        return choose(d, epsilon, users).best.oracle.protocol
     except ParameterError:
         return "olh"  # the server rejects the same parameters, by the names of its fields
-    oracles = (each.oracle for each in candidates)
-    return next(each.protocol for each in oracles if not quarantine or unfit(each) is None)
 
 
 @contextmanager

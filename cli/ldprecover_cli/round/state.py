@@ -148,18 +148,6 @@ def _flat(summary: "RoundSummary") -> JsonObject:
     return flat
 
 
-def _quarantined(status: "RoundStatus") -> str | None:
-    """Return the numbers of quarantined reports as text."""
-    if (quarantined := status.quarantined) is None:
-        return None
-    repeats = (
-        "repeats are counted after closing"
-        if quarantined.repeats is None
-        else f"{quarantined.repeats} as repeats"
-    )
-    return f"{counted(quarantined.sizes, 'report')} by their size; {repeats}"
-
-
 def _show(status: "RoundStatus", title: str) -> None:
     fields = fields_of(status)
     labels = fields.pop("items")
@@ -168,8 +156,6 @@ def _show(status: "RoundStatus", title: str) -> None:
         "p": f"{fields['p']:.6g}, the probability that a report supports its user's item",
         "q": f"{fields['q']:.6g}, the probability that it supports another item",
         "digest": f"{fields['digest']}, the hash of the parameters",
-        "quarantine": status.parameters.quarantine or None,
-        "quarantined": _quarantined(status),
         "verdict": status.verdict and f"attack: {status.verdict.attack.replace('_', ' ')}",
     }
     fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None

@@ -22,7 +22,6 @@ const OWN = ["hash_range", "subset_size"];
  * @property {number} p
  * @property {number} q
  * @property {number[]} canaries
- * @property {boolean} quarantine
  * @property {string} access
  * @property {string} digest
  * @property {Object<string, string>} thresholds
@@ -83,7 +82,6 @@ export async function readRound(body, crypto) {
     d: items.length,
     own: ownParameter(body, protocol, name),
     canaries: canaries(body, items.length),
-    quarantine: field.flag(body, "quarantine"),
     access: field.text(body, "access"),
     digest: field.text(body, "digest"),
   };
@@ -107,7 +105,6 @@ export async function digestOf(round, crypto) {
   }
   if (round.canaries.length)
     parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
-  if (round.quarantine) parts.push(text("quarantine\0"));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
   for (const part of parts) {

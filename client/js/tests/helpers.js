@@ -43,11 +43,10 @@ export async function statedRound(fields = {}) {
     hash_range: null,
     subset_size: null,
     canaries: [],
-    quarantine: false,
     access: "open",
     ...fields,
   };
-  const { protocol, epsilon, items, hash_range, subset_size, canaries, quarantine } = body;
+  const { protocol, epsilon, items, hash_range, subset_size, canaries } = body;
   const round = {
     protocol,
     epsilon,
@@ -55,7 +54,6 @@ export async function statedRound(fields = {}) {
     d: items.length,
     own: hash_range ?? subset_size,
     canaries,
-    quarantine,
   };
   const [p, q] = PROTOCOLS.get(protocol).chances(round);
   const thresholds = Object.fromEntries(

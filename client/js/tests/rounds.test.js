@@ -23,7 +23,6 @@ test("accepts a valid round of each protocol", async () => {
     );
   }
   await read({ canaries: [2, 3] });
-  await read({ protocol: "olh", hash_range: 4, quarantine: true });
   await read({ items: ["Zürich", "東京", "😀"] });
 });
 
@@ -44,7 +43,6 @@ test("rejects a contradictory round", async () => {
     [{ items: ["a", "b", "c", "e"] }, /digest/],
     [{ items: ["b", "a", "c", "d"] }, /digest/],
     [{ canaries: [3] }, /digest/],
-    [{ quarantine: true }, /digest/],
     [{ items: ["a", "a", "c", "d"] }, /distinct/],
     [{ items: ["a"] }, /1 items/],
     [{ items: ["a", "b", "c", "\ud800"] }, /no text/],
@@ -89,7 +87,6 @@ test("names a missing or malformed field", async () => {
     ["digest", undefined],
     ["canaries", [4]],
     ["canaries", 1],
-    ["quarantine", 1],
     ["access", 1],
     ["thresholds", "1"],
   ]) {

@@ -31,7 +31,6 @@ test("digests, p and q of parameters", async () => {
       ...parametersOf({ ...fields, domain_size: fields.items.length }),
       items: fields.items,
       canaries: fields.canaries ?? [],
-      quarantine: fields.quarantine ?? false,
     };
     assert.equal(await digestOf(round, await systemCrypto()), fields.digest);
     PROTOCOLS.get(fields.protocol)

@@ -209,7 +209,6 @@ def certify(
     malicious_share: float,
     confidence: float = 0.95,
     *,
-    quarantined: int = 0,
     questions: Iterable[Iterable[int]] = (),
     seed: int | None = None,
 ) -> Certificate:
@@ -217,8 +216,7 @@ def certify(
 
     At most a `malicious_share` of the reports are malicious; all intervals hold together with the
     `confidence`, for any number of reports: they follow from Chernoff's bound for sums of unequal
-    probabilities (Hoeffding 1963), not from a normal limit. `quarantined` reports are not among the
-    others, and count as what they would change the most.
+    probabilities (Hoeffding 1963), not from a normal limit.
 
     A tally's counts take O(d). Packed reports, as `recover` takes them, prove more of totals,
     differences and shares; `lower` and `upper` are by their counts. They are read three times, take
@@ -237,14 +235,14 @@ def certify(
         raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}")
     d, error = oracle.domain_size, 1 - confidence
     if isinstance(reports, Tally):
-        counts, n = reports.counts(oracle).astype(np.float64), reports.n + quarantined
-        evidence, seed = Evidence(oracle, counts, n, error, quarantined), None
+        counts, n = reports.counts(oracle).astype(np.float64), reports.n
+        evidence, seed = Evidence(oracle, counts, n, error), None
     else:
         source = reports if isinstance(reports, ReportSource) else ReportSource(oracle, reports)
         sets = [np.array(target_indices(items, d, ("item", "items"))) for items in questions]
         seed = secrets.randbits(SEED_BITS) if seed is None else seed
-        evidence = report_evidence(source, sets, malicious_share, error, quarantined, seed)
-    if evidence.n == quarantined:
+        evidence = report_evidence(source, sets, malicious_share, error, seed)
+    if not evidence.n:
         raise ParameterError("a certificate needs at least one report")
     return Certificate(evidence, malicious_share, confidence, seed)
 

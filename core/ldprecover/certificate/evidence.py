@@ -70,15 +70,12 @@ class Evidence:
 
     An honest report supports v, or does not, as often as the frequencies say, and malicious reports
     only add to either number: so both bound f_v. All bounds hold together but for the `error`.
-    The `counts` are those of all n reports but the `quarantined` ones, which may be honest and
-    support anything.
     """
 
     oracle: FrequencyOracle
     counts: FloatArray
     n: int
     error: float
-    quarantined: int = 0
     scored: Scored | None = None
 
     @property
@@ -94,9 +91,9 @@ class Evidence:
         """
         d, n, error, scored = self.counts.size, self.n, self.error, self.scored
         log_tail = math.log(2 * d / (error if scored is None else _COUNTS * error))
-        supporting, others = self.counts + self.quarantined, n - self.counts
+        others = n - self.counts
         honest_n = (1 - malicious_share) * n
-        box = Region.of(*frequency_limits(self.oracle, supporting, others, honest_n, log_tail))
+        box = Region.of(*frequency_limits(self.oracle, self.counts, others, honest_n, log_tail))
         honest = None if scored is None else HonestPart.of(n, scored.n, malicious_share, d, error)
         if box is None or scored is None or honest is None or not scored.sums.size:
             return box

@@ -35,7 +35,6 @@ def report_evidence(
     questions: Sequence[Int64Array],
     malicious_share: float,
     error: float,
-    quarantined: int,
     seed: int,
 ) -> Evidence:
     """Return the evidence of reports, in three passes; scores suit the sets of the `questions`."""
@@ -44,9 +43,7 @@ def report_evidence(
     summaries = source.total_with(_summaries, chosen)
     choosing, scored = (int(n) for n in summaries[:, d])
     choosers, counts = summaries[0, :d].astype(float), summaries[:, :d].sum(axis=0).astype(float)
-    n = choosing + scored + quarantined
-    # The seed splits quarantined reports too. They may be honest, with any scores.
-    unseen = int(np.count_nonzero(~chooses(seed, choosing + scored, quarantined)))
+    n = choosing + scored
     suspects = [np.argsort(-choosers, kind="stable")[:r] for r in _SUSPECTS if r < d]
     sets = [items for items in (*questions, *suspects) if items.size]
     partitions = report_cells(oracle, sets) or [
@@ -60,14 +57,14 @@ def report_evidence(
         chooser = Chooser(partitions, [first for first, _ in parts], choosing, scored, log_tail)
         for share in dict.fromkeys((malicious_share or _TYPICAL) * x for x in _SHARES):
             box = Evidence(oracle, choosers, choosing, error).region(share)
-            honest = HonestPart.of(n, scored + unseen, share, d, error)
+            honest = HonestPart.of(n, scored, share, d, error)
             for items, sign in itertools.product(sets, (1.0, -1.0)):
                 if box is None or honest is None or len(scores) >= _MOST:
                     break
                 scores += chooser.scores(box, honest, sign * np.isin(np.arange(d), items), scores)
-    sums = [(parts[s.partition][1] * s.values).sum() + unseen * s.values.max() for s in scores]
-    result = Scored(scored + unseen, np.array([s.losses for s in scores]), np.array(sums))
-    return Evidence(oracle, counts, n, error, quarantined, result)
+    sums = [(parts[s.partition][1] * s.values).sum() for s in scores]
+    result = Scored(scored, np.array([s.losses for s in scores]), np.array(sums))
+    return Evidence(oracle, counts, n, error, result)
 
 
 def _choosing(source: ReportSource, seed: int) -> Drawn:
@@ -82,7 +79,7 @@ def _choosing(source: ReportSource, seed: int) -> Drawn:
         return source.total(partial(_drawn, seed))
     digests = np.concatenate(source.total(partial(_digests, seed)))
     chosen = np.empty(digests.size, bool)
-    chosen[np.argsort(digests, kind="stable")] = chooses(seed, 0, digests.size)
+    chosen[np.argsort(digests, kind="stable")] = chooses(seed, digests.size)
     return chosen
 
 
@@ -102,15 +99,14 @@ def _digests(seed: int, sample: Sample) -> list[np.ndarray]:
     return [rows.astype(np.uint64) @ factors]
 
 
-def chooses(seed: int, first: int, n: int) -> BoolArray:
-    """Return whether each of n reports chooses the scores, in places after the `first` ones.
+def chooses(seed: int, n: int) -> BoolArray:
+    """Return whether each of n reports chooses the scores.
 
     Each does with probability 1/4, by two bits of the generator Philox at its place.
     """
-    block, offset = divmod(first, 128)  # reports of 256 bits
-    words = np.random.Philox(key=seed).advance(block).random_raw(4 * -(-(offset + n) // 128))
+    words = np.random.Philox(key=seed).random_raw(4 * -(-n // 128))  # 256 bits: 128 reports
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
-    return np.asarray(bits.reshape(-1, 2)[offset : offset + n].all(axis=1))
+    return np.asarray(bits.reshape(-1, 2)[:n].all(axis=1))
 
 
 def _summaries(sample: Sample, chosen: Drawn) -> Int64Array:

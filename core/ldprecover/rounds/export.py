@@ -15,7 +15,6 @@ import numpy as np
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import own_parameters
 from ldprecover.recovery import AUTO, Recovery, RecoveryRequest, ReportSource, recover
 from ldprecover.rounds.merging import MergedRound, bytes_of, called_together, check_merged
@@ -38,11 +37,9 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 }
 """Fields of every file, except that a round without canaries omits them."""
 
-_OTHERS = {"format", "digest", "checksum", "quarantined", "merged", "reports", "seed"}
+_OTHERS = {"format", "digest", "checksum", "merged", "reports", "seed"}
 
 _SEED = re.compile("[0-9a-f]{32}")
-
-_UNKNOWN = (1 << 64) - 1  # stands for None among unsigned 64-bit numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +50,6 @@ class RoundExport:
         frequencies = export.estimates().frequencies
         recovered = export.recover().recovered
 
-    `quarantined` are the numbers of quarantined reports by their size and as repeats; the latter is
-    None before repeats are counted. They are in no count; None for a round without quarantine.
     `merged` are the rounds that `merge` added, in the order of their ids; empty for a round as its
     server has it.
 
@@ -73,16 +68,11 @@ class RoundExport:
     name: str
     parameters: RoundParameters
     tally: Tally
-    quarantined: Quarantined | None = None
     merged: tuple[MergedRound, ...] = ()
     reports: tuple[ReportPart, ...] | None = None
     seed: str | None = None
 
     def __post_init__(self) -> None:
-        if (self.quarantined is None) == self.parameters.quarantine:
-            raise ParameterError(
-                "quarantined must be given for a round that quarantines, and for no other"
-            )
         if self.tally.summary.size != self.parameters.oracle.summary_size:
             raise ParameterError(
                 f"counts must be of the {self.parameters.oracle.summary_size} items"
@@ -112,22 +102,13 @@ class RoundExport:
         """SHA-256 in hex over all the rest of the file, in a form that any language can write.
 
         Little-endian: the parameters' digest in ASCII, n as u8, the counts as i8, then id and name,
-        each as a u4 length and its UTF-8 bytes. For a round that quarantines then the two numbers
-        as u8, 2^64 - 1 for None. For a merged round then its rounds, by `merging.bytes_of`. For one
-        with reports then "reports" in ASCII and the 32 bytes of `digest_of_parts`. For one with a
-        seed then "seed" in ASCII and its 16 bytes.
+        each as a u4 length and its UTF-8 bytes. For a merged round then its rounds, by
+        `merging.bytes_of`. For one with reports then "reports" in ASCII and the 32 bytes of
+        `digest_of_parts`. For one with a seed then "seed" in ASCII and its 16 bytes.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
         sha.update(text_bytes(self.round, self.name))
-        if (quarantined := self.quarantined) is not None:
-            sha.update(
-                struct.pack(
-                    "<QQ",
-                    quarantined.sizes,
-                    _UNKNOWN if quarantined.repeats is None else quarantined.repeats,
-                )
-            )
         if self.merged:
             sha.update(bytes_of(self.merged))
         if self.reports is not None:
@@ -150,7 +131,6 @@ class RoundExport:
             "hash_range": None,
             **parameters.own,
             **({"canaries": list(parameters.canaries)} if parameters.canaries else {}),
-            **({} if self.quarantined is None else {"quarantined": asdict(self.quarantined)}),
             **({"merged": [asdict(each) for each in self.merged]} if self.merged else {}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
@@ -195,9 +175,7 @@ class RoundExport:
             raise ParameterError(f"the export has a field {field[:80]!r}, which no export has")
         if not all(type(count) is int and 0 <= count < 1 << 63 for count in fields["counts"]):
             raise ParameterError("the export's counts must be integers from 0")
-        quarantined = reports = None
-        if "quarantined" in document:
-            (quarantined,) = _records(Quarantined, "quarantined", [document["quarantined"]])
+        reports = None
         if "reports" in document:
             parts = document["reports"]
             if not isinstance(parts, dict) or parts.keys() != {"parts"}:
@@ -212,10 +190,8 @@ class RoundExport:
                 fields["items"],
                 own,
                 canaries=fields["canaries"],
-                quarantine=quarantined is not None,
             ),
             Tally(np.array(fields["counts"], dtype="<i8"), fields["n"]),
-            quarantined,
             merged=_records(MergedRound, "merged", document.get("merged", [])),
             reports=reports,
             seed=document.get("seed"),
@@ -232,7 +208,7 @@ class RoundExport:
 
         The rounds must have the same parameters, by their digest. The result is the same to the
         byte for every order and all steps of the additions. Id and name follow from
-        `merging.called_together`. Quarantined numbers add; the sum is None if one is None. The
+        `merging.called_together`. The
         seed is the exclusive or of the rounds' seeds, or None if one is None. A single export is
         returned unchanged.
 
@@ -259,19 +235,15 @@ class RoundExport:
                 sources[each.round] = name
         if len(exports) == 1:
             return first
-        tally, quarantined, seed = first.tally, first.quarantined, first.seed
+        tally, seed = first.tally, first.seed
         for export in exports[1:]:
             tally += export.tally
-            if quarantined is not None and export.quarantined is not None:
-                quarantined += export.quarantined
             if seed is not None and export.seed is not None:
                 seed = f"{int(seed, 16) ^ int(export.seed, 16):032x}"
             else:
                 seed = None
         merged = tuple(sorted(each for export in exports for each in export._rounds))
-        return cls(
-            *called_together(merged), first.parameters, tally, quarantined, merged=merged, seed=seed
-        )
+        return cls(*called_together(merged), first.parameters, tally, merged=merged, seed=seed)
 
     @property
     def _rounds(self) -> tuple[MergedRound, ...]:
@@ -325,7 +297,6 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
             for name in sorted({*first.own, *second.own})
         ),
         ("canaries", first.canaries, second.canaries),
-        ("quarantine", first.quarantine, second.quarantine),
     ]
     return [name for name, one, other in pairs if one != other]
 

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Self
 
 from ldprecover.errors import ParameterError
-from ldprecover.evidence.quarantine import unfit
 from ldprecover.items import canary_indices, labels_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
@@ -25,8 +24,7 @@ class RoundParameters:
     the round is opened.
 
     `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
-    other items remain. With `quarantine` the round sets aside reports that no honest user sends:
-    see `ldprecover.evidence.quarantine`. Raises ParameterError.
+    other items remain. Raises ParameterError.
 
         RoundParameters("olh", 1.0, ("soup", "salad", "sandwich")).own  # {'hash_range': 4}
     """
@@ -36,7 +34,6 @@ class RoundParameters:
     items: tuple[str, ...]
     parameter: int | None = None
     canaries: tuple[int, ...] = field(default=(), kw_only=True)
-    quarantine: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
@@ -50,8 +47,6 @@ class RoundParameters:
         parameter = None if oracle.parameter is None else oracle.own[oracle.parameter.name]
         object.__setattr__(self, "parameter", parameter)
         object.__setattr__(self, "canaries", canary_indices(self.canaries, len(self.items)))
-        if self.quarantine and (reason := unfit(oracle)) is not None:
-            raise ParameterError(f"quarantine: {reason}")
 
     def __repr__(self) -> str:
         own = "".join(f", {name} {value}" for name, value in self.own.items())
@@ -69,7 +64,6 @@ class RoundParameters:
         own: Mapping[str, int | None],
         *,
         canaries: Iterable[int] = (),
-        quarantine: bool = False,
     ) -> Self:
         """Return the parameters of a round from the protocol's own parameters by name.
 
@@ -81,7 +75,6 @@ class RoundParameters:
             tuple(items),
             own_parameter(protocol, own),
             canaries=tuple(canaries),
-            quarantine=quarantine,
         )
 
     @property
@@ -106,7 +99,7 @@ class RoundParameters:
         Little-endian: the protocol's name in ASCII, a zero byte, epsilon as an IEEE double, hash
         range or subset size (0 for none) and the number of items as u4, then each label by
         `text_bytes`. For a round with canaries then `canaries` in ASCII, a zero byte, their number
-        and each index as u4. For a round that quarantines `quarantine` in ASCII and a zero byte.
+        and each index as u4.
         """
         canaries = self.canaries
         sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
@@ -114,8 +107,6 @@ class RoundParameters:
         sha.update(text_bytes(*self.items))
         if canaries:
             sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
-        if self.quarantine:
-            sha.update(b"quarantine\0")
         return sha.hexdigest()
 
 

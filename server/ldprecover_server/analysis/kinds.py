@@ -320,12 +320,10 @@ class CertificateAnalysis(Analysis[CertificateResult]):
         return self._task(tally, is_complete), reports
 
     def _read(self) -> tuple[Tally, bool, Iterable[bytes] | None]:
-        """Return tally, completeness and reports, all of the moment of the quarantine's number."""
+        """Return tally, completeness and reports, all of one moment."""
         if not self.reads:
-            tally, self._quarantined = self.reader.tally_and_quarantined(self.round)
-            return tally, False, None
+            return self.reader.evidence(self.round)[0], False, None
         tally, is_complete, reports, stored = self.reader.snapshot(self.round)
-        self._quarantined = 0 if stored.quarantined is None else stored.quarantined.total
         self._seed = stored.seed
         return tally, is_complete, reports
 
@@ -344,7 +342,7 @@ class CertificateAnalysis(Analysis[CertificateResult]):
     def _arguments(self) -> list[object]:
         request = self._request
         shares = request.malicious_share, request.malicious_tickets
-        return [self._quarantined, shares, request.confidence, self.questions, self.reads]
+        return [shares, request.confidence, self.questions, self.reads]
 
     def _check_reports(self) -> None:
         if self._seed is None:
@@ -368,7 +366,6 @@ class CertificateAnalysis(Analysis[CertificateResult]):
         return CertificateTask(
             self.round.oracle,
             tally,
-            self._quarantined,
             request.malicious_share,
             request.malicious_tickets,
             request.confidence,

@@ -30,15 +30,6 @@ class RoundReader:
         tally, are_stored = self._storage.segments.evidence(round.seq, round.oracle.summary_size)
         return tally, are_stored or round.oracle.traits.histogram
 
-    def tally_and_quarantined(self, round: RoundInfo) -> tuple[Tally, int]:
-        """Return a round's tally and its number of quarantined reports, both of one moment.
-
-        Raises RoundNotFoundError.
-        """
-        size = round.oracle.summary_size
-        tally, quarantined = self._storage.rounds.tally_and_quarantined(round.seq, size)
-        return tally, 0 if quarantined is None else quarantined.total
-
     def snapshot(self, round: RoundInfo) -> tuple[Tally, bool, Iterable[bytes], StoredRound]:
         """Return tally, completeness, the packed reports, and the round, all from one moment.
 

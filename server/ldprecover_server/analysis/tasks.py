@@ -155,7 +155,6 @@ class CertificateTask:
 
     oracle: FrequencyOracle
     tally: Tally
-    quarantined: int
     malicious_share: float | None
     malicious_tickets: int | None
     confidence: float
@@ -167,12 +166,10 @@ class CertificateTask:
         """Return the certificate. Raises ParameterError."""
         share = self.malicious_share
         if share is None:
-            n = self.tally.n + self.quarantined
-            share = share_of_tickets(self.malicious_tickets or 0, n)
+            share = share_of_tickets(self.malicious_tickets or 0, self.tally.n)
         return certificate_result(
             self.oracle,
             self.tally,
-            self.quarantined,
             share,
             self.confidence,
             self.questions,

@@ -38,7 +38,7 @@ from ldprecover_server.thread_pools import ThreadPool
 _log = logging.getLogger(__name__)
 
 _PERIOD = 30.0
-"""Seconds after which rounds are found that another process closed, or whose seeds were judged."""
+"""Seconds after which rounds are found that another process closed."""
 
 
 class _ClaimedError(Exception):

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from ldprecover.evidence.quarantine import Quarantined as QuarantinedReports
 from ldprecover_interface.base import Message
-from ldprecover_interface.rounds import Quarantined
 
 
 def json_response(
@@ -27,8 +25,3 @@ def json_response(
         view, start = memoryview(body), body.index(b'"items":[]')  # slices of a view are no copies
         body = b"".join([view[: start + 8], labels, view[start + 10 :]])
     return Response(body, status, dict(headers or {}), "application/json")
-
-
-def quarantined(reports: QuarantinedReports | None) -> Quarantined | None:
-    """Return the message with the numbers of quarantined reports; None without a quarantine."""
-    return None if reports is None else Quarantined(sizes=reports.sizes, repeats=reports.repeats)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover import ContractError, FrequencyOracle, Tally
-from ldprecover.evidence.quarantine import split_by_size
-from ldprecover.types import BoolArray, Reports
+from ldprecover.types import Reports
 from ldprecover_server.errors import protocol_failed
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.storage import SealedBatch
@@ -27,8 +26,7 @@ class Submission:
     """A submission of checked, `packed` reports that waits for its commit.
 
     The storage keeps the first bytes of the key's SHA-256, and of a digest of the reports that is
-    salted with the key: without the key neither reveals anything about the reports. With
-    `quarantine` the round quarantines reports of impossible sizes.
+    salted with the key: without the key neither reveals anything about the reports.
     """
 
     __slots__ = (
@@ -40,7 +38,6 @@ class Submission:
         "key",
         "oracle",
         "packed",
-        "quarantine",
         "seq",
         "tally_bytes",
     )
@@ -51,14 +48,11 @@ class Submission:
         oracle: FrequencyOracle,
         submission_key: str,
         packed: bytes | bytearray,
-        *,
-        quarantine: bool = False,
     ) -> None:
         key = submission_key.encode("ascii")
         self.seq = seq
         self.oracle = oracle
         self.packed = packed
-        self.quarantine = quarantine
         self.tally_bytes = 8 * oracle.summary_size
         """The memory of a tally of its round."""
         self.cells = len(packed) // oracle.wire.size * oracle.hash_tests
@@ -66,7 +60,7 @@ class Submission:
         self._salt = key + b"\0"
         self.digest = b""
         self.future: asyncio.Future[bool] | None = None
-        self.counted: _Counted | None = None
+        self.counted: Tally | None = None
 
     @property
     def takes_long(self) -> bool:
@@ -87,29 +81,18 @@ class Submission:
     def count(self) -> None:
         """Count its reports before its group does."""
         reports = np.frombuffer(self.packed, dtype=self.oracle.wire.dtype)
-        self.counted = _Counted.of(self.oracle, reports, self.quarantine)
+        self.counted = _tally(self.oracle, reports)
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """The tally of some reports, and the mask of those quarantined; None without a quarantine."""
-
-    tally: Tally
-    bad: BoolArray | None
-
-    @classmethod
-    def of(cls, oracle: FrequencyOracle, reports: Reports, quarantine: bool) -> "_Counted":
-        """Count reports. Raises ContractError, whatever the protocol's code raises."""
-        try:
-            with watched():
-                if not quarantine:
-                    return cls(Tally.of(oracle, reports), None)
-                bad, tally = split_by_size(oracle, reports)
-        except ContractError:
-            raise
-        except BaseException as error:  # SystemExit would end the thread
-            raise protocol_failed(oracle, "counted", error) from error
-        return cls(tally, bad)
+def _tally(oracle: FrequencyOracle, reports: Reports) -> Tally:
+    """Count reports. Raises ContractError, whatever the protocol's code raises."""
+    try:
+        with watched():
+            return Tally.of(oracle, reports)
+    except ContractError:
+        raise
+    except BaseException as error:  # SystemExit would end the thread
+        raise protocol_failed(oracle, "counted", error) from error
 
 
 @dataclass
@@ -119,8 +102,6 @@ class Batch:
     seq: int
     submissions: list[Submission] = field(default_factory=list)
     whole: SealedBatch | None = None
-    quarantined: int = 0
-    """Number of quarantined reports in the last sealed batch."""
 
     def count(self) -> dict[Submission, ContractError]:
         """Hash, count, shuffle and seal all submissions.
@@ -151,15 +132,13 @@ class Batch:
 
     def seal(self, positions: Sequence[int]) -> SealedBatch:
         assert self.whole is not None
-        sealed = self.whole
         if len(positions) < len(self.submissions):
-            sealed = self._sealed([self.submissions[i] for i in positions])
-        self.quarantined = sealed.n_quarantined
-        return sealed
+            return self._sealed([self.submissions[i] for i in positions])
+        return self.whole
 
     @staticmethod
     def _sealed(submissions: list[Submission]) -> SealedBatch:
-        oracle, quarantine = submissions[0].oracle, submissions[0].quarantine
+        oracle = submissions[0].oracle
         ahead = [submission for submission in submissions if submission.counted is not None]
         others = [submission for submission in submissions if submission.counted is None]
         pieces = [np.frombuffer(submission.packed, oracle.wire.dtype) for submission in ahead]
@@ -172,15 +151,10 @@ class Batch:
                 else others[0].packed
             )
             pieces.append(np.frombuffer(packed, oracle.wire.dtype))
-            counted.append(_Counted.of(oracle, pieces[-1], quarantine))
-        tally = counted[0].tally
+            counted.append(_tally(oracle, pieces[-1]))
+        tally = counted[0]
         if len(counted) > 1:
-            summary = np.sum([part.tally.summary for part in counted], axis=0)
-            tally = Tally(summary, sum(part.tally.n for part in counted))
+            summary = np.sum([part.summary for part in counted], axis=0)
+            tally = Tally(summary, sum(part.n for part in counted))
         # Shuffled, so that a report's position reveals nothing about its submission.
-        if not quarantine:
-            return SealedBatch(shuffled(pieces), tally)
-        masks = [part.bad for part in counted if part.bad is not None]
-        good = [piece[~mask] for piece, mask in zip(pieces, masks, strict=True)]
-        bad = [piece[mask] for piece, mask in zip(pieces, masks, strict=True)]
-        return SealedBatch(shuffled(good), tally, shuffled(bad), sum(map(len, bad)))
+        return SealedBatch(shuffled(pieces), tally)

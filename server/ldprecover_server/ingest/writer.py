@@ -283,8 +283,6 @@ class Ingest:
                 results[submission] = outcome
                 if outcome is Outcome.STORED:
                     stored.append(len(submission.packed) // submission.oracle.wire.size)
-            if batch.quarantined and Outcome.STORED in batch_outcomes:
-                metrics.quarantined.labels("size").inc(batch.quarantined)
         metrics.commit_submissions.observe(len(group))
         metrics.submissions.inc(len(stored))
         metrics.reports.inc(sum(stored))

@@ -42,13 +42,6 @@ MANIFEST = (
     Metric("ldprecover_submissions_total", "counter", "Submissions committed."),
     Metric("ldprecover_reports_total", "counter", "Reports in those submissions."),
     Metric(
-        "ldprecover_quarantined_reports_total",
-        "counter",
-        "Quarantined reports by reason: their size, at arrival, or as repeats, after the close of "
-        "their round.",
-        ("reason",),
-    ),
-    Metric(
         "ldprecover_duplicates_total", "counter", "Submissions that were already stored: retries."
     ),
     Metric(

@@ -25,7 +25,6 @@ class Metrics:
         )
         self.submissions: Counter = values["ldprecover_submissions_total"]
         self.reports: Counter = values["ldprecover_reports_total"]
-        self.quarantined: Counter = values["ldprecover_quarantined_reports_total"]
         self.duplicates: Counter = values["ldprecover_duplicates_total"]
         self.refusals: Counter = values["ldprecover_refusals_total"]
         self.queue: Gauge = values["ldprecover_queue_submissions"]

@@ -4,7 +4,6 @@ from ldprecover_server.storage.commit.transaction import Batch, Outcome, SealedB
 from ldprecover_server.storage.datasets import StoredDataset
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import Progress, for_seconds
-from ldprecover_server.storage.maintenance.filters import QuarantinedReports
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels
 from ldprecover_server.storage.segments import StoredReports
 from ldprecover_server.storage.snapshots import Snapshot
@@ -16,7 +15,6 @@ __all__ = [
     "Finding",
     "Outcome",
     "Progress",
-    "QuarantinedReports",
     "SealedBatch",
     "Snapshot",
     "Storage",

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.evidence.quarantine import Quarantined, counts_repeats
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
@@ -33,16 +32,15 @@ CURRENT = "current"
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
 
-_PARAMETERS = ("protocol", "epsilon", "parameter", "quarantine")
+_PARAMETERS = ("protocol", "epsilon", "parameter")
 
 
 @dataclass(frozen=True)
 class StoredRound:
     """A round without its labels. `seq` orders rounds by their opening.
 
-    `quarantined` counts quarantined reports; None for a round without a quarantine. `seed` splits
-    the reports of a closed round for certificates; None before. `verdict` is the one of these n
-    reports, in JSON, None if none is stored.
+    `seed` splits the reports of a closed round for certificates; None before. `verdict` is the one
+    of these n reports, in JSON, None if none is stored.
     """
 
     seq: int
@@ -66,7 +64,6 @@ class StoredRound:
     series: str | None
     seed: str | None
     n: int
-    quarantined: Quarantined | None
     verdict: str | None
 
     @property
@@ -104,7 +101,6 @@ class Rounds(Repository):
             "labels_bytes": len(json.dumps(parameters.items)),
             "canaries": msgspec.json.encode(parameters.canaries),
             "digest": parameters.digest,
-            "filtered": not (parameters.quarantine and counts_repeats(oracle)),
             "access": access,
             "read_access": read_access,
             "retention": retention,
@@ -188,13 +184,6 @@ class Rounds(Repository):
         """
         with self.database.read() as connection:
             return sum_tallies(connection, seq, size)
-
-    def tally_and_quarantined(self, seq: int, size: int) -> tuple[Tally, Quarantined | None]:
-        """Return a round's tally and quarantine counts at one moment. Raises RoundNotFoundError."""
-        with self.database.read() as connection:
-            tally = sum_tallies(connection, seq, size)
-            row = connection.execute(_query().where(rounds.c.seq == seq)).one()
-            return tally, _quarantined(row)
 
     def add_rejections(self, counts: Mapping[tuple[int, str], int]) -> None:
         """Add numbers of rejected submissions by round and reason; skip deleted rounds."""
@@ -294,7 +283,6 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
         canaries=_canaries(row),
-        quarantine=row.quarantine,
     )
 
 
@@ -352,22 +340,16 @@ def _row(connection: sa.Connection, seq: int) -> Any:
 
 def number_of_reports() -> sa.ScalarSelect[int]:
     """Return the number of reports of each round of a query."""
-    return _total_of_tallies(tallies.c.n)
-
-
-def _total_of_tallies(column: sa.Column[Any]) -> sa.ScalarSelect[int]:
     # The outer query has the rounds, also if nothing else of it names them.
-    of_round = sa.select(total(column)).where(tallies.c.round == rounds.c.seq)
+    of_round = sa.select(total(tallies.c.n)).where(tallies.c.round == rounds.c.seq)
     return of_round.correlate(rounds).scalar_subquery()
 
 
 def _query() -> sa.Select[Any]:
-    brief = [column for column in rounds.c if column.name != "repeats"]
     return (
         sa.select(
-            *brief,
+            rounds,
             number_of_reports().label("n"),
-            _total_of_tallies(tallies.c.quarantined).label("by_size"),
             verdicts.c.n.label("n_of_verdict"),
             verdicts.c.verdict,
         )
@@ -380,7 +362,6 @@ def _stored(row: Any) -> StoredRound:
     computed: dict[str, Any] = {
         "canaries": _canaries(row),
         "n": int(row.n),
-        "quarantined": _quarantined(row),
         "verdict": row.verdict if row.n_of_verdict == row.n else None,
     }
     names = [name for name in StoredRound.__dataclass_fields__ if name not in computed]
@@ -389,9 +370,3 @@ def _stored(row: Any) -> StoredRound:
 
 def _canaries(row: Any) -> tuple[int, ...]:
     return tuple(msgspec.json.decode(row.canaries, type=list[int]))
-
-
-def _quarantined(row: Any) -> Quarantined | None:
-    if not row.quarantine:
-        return None
-    return Quarantined(int(row.by_size), int(row.repeats_quarantined) if row.filtered else None)

@@ -50,7 +50,6 @@ rounds = sa.Table(
     _column("labels_bytes", sa.Integer),  # size of the labels as a JSON array in ASCII
     _column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds
     _column("digest", sa.String(64)),  # of the parameters and the labels, in hex
-    _column("quarantine", sa.Boolean),  # whether reports no honest user sends are quarantined
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key
     sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 for none
@@ -64,11 +63,6 @@ rounds = sa.Table(
     _column("unlinked", sa.Boolean, server_default=sa.false()),  # see `maintenance.unlinking`
     sa.Column("unlinked_key", sa.LargeBinary(16)),  # keys up to this one are unlinked
     sa.Column("unlinked_segment", sa.BigInteger),  # segments above this one are unlinked
-    # False until repeats in the closed round have been counted: see `maintenance.filters`.
-    _column("filtered", sa.Boolean),
-    sa.Column("repeats", sa.LargeBinary),  # those that are still to be moved: see `Repeats`
-    sa.Column("filtered_segment", sa.BigInteger),  # segments up to this one have none
-    _column("repeats_quarantined", sa.BigInteger, server_default="0"),
     # 128 random bits in hex, drawn when the round is closed, which split its reports for
     # certificates; null before.
     sa.Column("seed", sa.String(32)),
@@ -105,20 +99,6 @@ segments = sa.Table(
     sa.Index("ix_segments_round_id", "round", "id"),
 )
 
-# Quarantined reports: accepted and counted nowhere else. They are not unlinked, because few honest
-# reports are among them.
-quarantine = sa.Table(
-    "quarantine",
-    metadata,
-    _id_column(),
-    _round_column(),
-    _column("reason", sa.String(6)),  # size, repeat
-    _column("hour", sa.Integer),  # of their segment
-    _column("n", sa.Integer),
-    _column("data", sa.LargeBinary),  # packed reports
-    sa.Index("ix_quarantine_round_id", "round", "id"),
-)
-
 tallies = sa.Table(
     "tallies",
     metadata,
@@ -126,7 +106,6 @@ tallies = sa.Table(
     _column("process", sa.Integer, primary_key=True),
     _column("n", sa.BigInteger),
     sa.Column("token", sa.LargeBinary(16)),  # random, of the process that wrote the row last
-    _column("quarantined", sa.BigInteger, server_default="0"),  # reports of impossible sizes
     # Last: SQLite reads a row up to the last column that a statement needs.
     _column("counts", sa.LargeBinary),  # the tally's summary: see `tally_encoding`
 )

@@ -98,7 +98,7 @@ class StoredReports:
             or (current.counted, current.purged) != (version.counted, version.purged)
         ):
             raise ReportsGoneError(
-                "reports of the round were deleted, unlinked or quarantined while they were read"
+                "reports of the round were deleted or unlinked while they were read"
             )
         return current
 
@@ -137,27 +137,21 @@ class Segments(Repository):
 
 
 def list_segments(
-    connection: sa.Connection,
-    seq: int,
-    after: int,
-    *conditions: sa.ColumnElement[bool],
-    table: sa.Table = segments,
+    connection: sa.Connection, seq: int, after: int, *conditions: sa.ColumnElement[bool]
 ) -> list[Any]:
-    """Return id, hour, n and size in bytes of a round's next segments after an id.
-
-    `table` is `segments` or `quarantine`.
-    """
-    size = sa.func.length(table.c.data).label("size")
-    query = sa.select(table.c.id, table.c.hour, table.c.n, size).where(
-        table.c.round == seq, table.c.id > after, *conditions
+    """Return id, hour, n and size in bytes of a round's next segments after an id."""
+    size = sa.func.length(segments.c.data).label("size")
+    query = sa.select(segments.c.id, segments.c.hour, segments.c.n, size).where(
+        segments.c.round == seq, segments.c.id > after, *conditions
     )
     # Fetching row by row takes twice as long.
-    return list(connection.execute(query.order_by(table.c.id).limit(_LIST_LIMIT)).all())
+    return list(connection.execute(query.order_by(segments.c.id).limit(_LIST_LIMIT)).all())
 
 
-def is_undamaged(oracle: FrequencyOracle, table: sa.Table = segments) -> sa.ColumnElement[bool]:
-    """Return the condition that a row has the bytes of its reports."""
-    return sa.and_(table.c.n > 0, sa.func.length(table.c.data) == table.c.n * oracle.wire.size)
+def is_undamaged(oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
+    """Return the condition that a segment has the bytes of its reports."""
+    length = sa.func.length(segments.c.data)
+    return sa.and_(segments.c.n > 0, length == segments.c.n * oracle.wire.size)
 
 
 def first_bytes(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:

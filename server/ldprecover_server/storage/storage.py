@@ -16,7 +16,6 @@ from ldprecover_server.storage.datasets import Datasets
 from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
-from ldprecover_server.storage.maintenance.filters import Filters
 from ldprecover_server.storage.maintenance.unlinking import Unlinking
 from ldprecover_server.storage.rounds import Rounds
 from ldprecover_server.storage.schema import rounds, secrets
@@ -47,7 +46,6 @@ class Storage(Repository):
         self.datasets = Datasets(database, clock)
         self.verdicts = Verdicts(database, clock)
         self.deletion = Deletion(database, clock)
-        self.filters = Filters(database, clock, self.rounds)
         self.unlinking = Unlinking(database, clock, self.rounds, self.deletion)
 
     def prepare(self, *, migrate: bool = True) -> None:

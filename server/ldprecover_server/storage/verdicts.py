@@ -17,17 +17,12 @@ stores an equal result."""
 
 
 class Verdicts(Repository):
-    """The verdicts of a database.
-
-    The counts of a closed round change only when reports are quarantined, which lowers their
-    number. So a verdict is that of the present counts if it is of as many reports.
-    """
+    """The verdicts of a database."""
 
     def missing(self) -> Sequence[str]:
         """Return the ids of the closed rounds without a verdict, the round closed last first.
 
-        Rounds without reports, of protocols that are not loaded, and whose seeds are still to be
-        judged are left out.
+        Rounds without reports, and of protocols that are not loaded, are left out.
         """
         n = number_of_reports()
         has_verdict = sa.exists().where(
@@ -35,7 +30,6 @@ class Verdicts(Repository):
         )
         query = sa.select(rounds.c.id).where(
             rounds.c.state == "closed",
-            rounds.c.filtered,
             rounds.c.protocol.in_(PROTOCOLS),
             n > 0,
             ~has_verdict,

@@ -65,7 +65,6 @@ def test_writes_a_key_to_a_new_private_file(key: Run) -> None:
         "admin key revoke users",
         "check",
         "migrate",
-        "quarantine",
         "file dataset x --output x",
     ],
 )

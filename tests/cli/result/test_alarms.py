@@ -48,7 +48,6 @@ def test_stats_count_reports_and_duplicates(on_server: Run, server: ServerProces
         "round": round_["id"],
         "reports": 10,
         "duplicates": 1,
-        "quarantined": None,
         "refusals": {},
     }
     shown = on_server(f"round stats {round_['name']}")

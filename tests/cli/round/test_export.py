@@ -71,7 +71,6 @@ def test_only_migrate_migrates_and_names_the_revisions(run: Run) -> None:
         "admin key create",
         "admin key revoke x",
         "admin check",
-        "admin quarantine",
     ):
         assert f"run: ldprecover {line}" in run(f"{other} --database-url sqlite:///new.db").fails(2)
     assert "0001" in run(line).succeeds().err

@@ -63,10 +63,6 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
     assert on_server(f"round open {wide} --json").json["protocol"] == "llh"
 
 
-def test_best_protocol_has_what_the_options_need(on_server: Run) -> None:
-    assert on_server(f"round open {FOUR} --quarantine --json").json["protocol"] != "grr"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -86,7 +82,6 @@ def test_best_protocol_has_what_the_options_need(on_server: Run) -> None:
         ("--users 0", "--users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         ("--canary x --canaries 1", "either --canaries or --canary"),
-        ("--protocol grr --quarantine", "no size is impossible"),
         ("--protocol grr --hash-range 3", "--hash-range"),
         ("--series 'Bad Name'", "--series"),
         ("--retention 1w", "--retention"),
@@ -123,22 +118,19 @@ def test_error_begins_with_the_option(on_server: Run, options: str, start: str) 
     assert on_server(f"round open {options}").fails(2).startswith(start)
 
 
-def test_shows_series_canaries_and_quarantine(on_server: Run, name: str) -> None:
-    options = "--epsilon 1 --domain-size 2 --series weekly --canaries 2 --quarantine"
+def test_shows_series_and_canaries(on_server: Run, name: str) -> None:
+    options = "--epsilon 1 --domain-size 2 --series weekly --canaries 2"
     on_server(f"round open {name} {options}").succeeds()
     shown = on_server(f"round show {name}")
     assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
     assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
-    assert "0 reports by their size; repeats are counted after closing" in shown.words
     fields = on_server(f"round show {name} --json").json
-    expected = {"series": "weekly", "canaries": [2, 3], "quarantine": True}
+    expected = {"series": "weekly", "canaries": [2, 3]}
     assert fields | expected == fields
-    assert fields["quarantined"] == {"sizes": 0, "repeats": None}
     on_server("round open --epsilon 1 --domain-size 2 --canary x --canary y").succeeds()
     other = on_server("round show").succeeds()
     assert re.search(r"^canaries +x; y *$", other.out, re.MULTILINE)
     assert "series" not in other.out
-    assert "quarantine" not in other.out
 
 
 def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:

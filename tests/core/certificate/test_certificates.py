@@ -66,21 +66,6 @@ def test_larger_confidence_widens_all_intervals(
     assert careful.least_malicious_share <= bold.least_malicious_share + 1e-8
 
 
-@given(rounds(), shares, st.integers(0, 10**5), st.integers(0, 10**5))
-def test_more_quarantined_reports_widen_all_counts(
-    round: tuple[FrequencyOracle, Tally], share: float, first: int, second: int
-) -> None:
-    """Each count of a quarantined report lies between none and all of them."""
-    oracle, tally = round
-    quarantined = first
-    n = tally.n + quarantined
-    part = second % (quarantined + 1)
-    judged = Tally(tally.summary + part, n)  # the part supports everything, the rest nothing
-    assert contains(
-        certify(oracle, tally, share, quarantined=quarantined), certify(oracle, judged, share)
-    )
-
-
 @given(rounds(), shares, st.permutations(range(D)))
 def test_labels_do_not_matter(
     round: tuple[FrequencyOracle, Tally], share: float, order: list[int]

@@ -17,7 +17,6 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.rounds.report_files import ReportPart
 
 
@@ -161,46 +160,22 @@ def test_the_checksum_is_what_any_language_can_compute() -> None:
     assert export.checksum == hashlib.sha256(message).hexdigest()
 
 
-def aside(seeds: int | None = 2) -> RoundExport:
-    parameters = RoundParameters("olh", 1.3, ("a", "b", "c", "d"), canaries=(1, 3), quarantine=True)
-    return RoundExport(
-        "R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), Quarantined(7, seeds)
-    )
-
-
-@pytest.mark.parametrize("seeds", [None, 0, 2])
-def test_file_states_quarantined_and_canaries(seeds: int | None) -> None:
-    written = aside(seeds).to_dict()
-    assert written["canaries"] == [1, 3]
-    assert written["quarantined"] == {"sizes": 7, "repeats": seeds}
-    again = RoundExport.from_json(json.dumps(written))
-    assert again.quarantined == Quarantined(7, seeds)
-    assert again.parameters == aside().parameters
+def with_canaries() -> RoundExport:
+    parameters = RoundParameters("olh", 1.3, ("a", "b", "c", "d"), canaries=(1, 3))
+    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10))
 
 
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("quarantined", {"sizes": 8, "repeats": 2}, "checksum"),
-        ("quarantined", {"sizes": 7, "repeats": None}, "checksum"),
-        ("quarantined", {"sizes": 7}, "the fields sizes, repeats"),
-        ("quarantined", {"sizes": 7, "repeats": -1}, "integers from 0"),
-        ("quarantined", 7, "the fields sizes, repeats"),
         ("canaries", [1], "checksum"),
         ("canaries", [1, 9], "every canary"),
         ("canaries", {"1": 3}, "canaries is missing or of another type"),
     ],
 )
-def test_changed_quarantined_numbers_are_detected(field: str, value: object, reason: str) -> None:
+def test_changed_canaries_are_detected(field: str, value: object, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
-        RoundExport.from_dict(aside().to_dict() | {field: value})
-
-
-def test_missing_quarantined_numbers_are_detected() -> None:
-    written = aside().to_dict()
-    del written["quarantined"]
-    with pytest.raises(ParameterError, match="checksum"):
-        RoundExport.from_dict(written)
+        RoundExport.from_dict(with_canaries().to_dict() | {field: value})
 
 
 PARTS = (

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.rounds.merging import MergedRound
 
@@ -24,7 +23,6 @@ def export(
     n: int,
     *,
     name: str = "letters",
-    aside: Quarantined | None = None,
     **fields: Any,
 ) -> RoundExport:
     parameters = RoundParameters(
@@ -32,11 +30,10 @@ def export(
             "protocol": "oue",
             "epsilon": 1.3,
             "items": ("a", "b", "c"),
-            "quarantine": aside is not None,
             **fields,
         }
     )
-    return RoundExport(id, name, parameters, Tally(np.array(counts), n), aside)
+    return RoundExport(id, name, parameters, Tally(np.array(counts), n))
 
 
 def written(one: RoundExport) -> str:
@@ -184,36 +181,6 @@ def test_different_parameters_are_rejected_by_field(
     message = rf"^a and b do not add: their rounds differ in {differences}$"
     with pytest.raises(ParameterError, match=message):
         RoundExport.merge([first, second], called=["a", "b"])
-
-
-def test_quarantine_changes_the_digest() -> None:
-    fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
-    first, second = (
-        export("R1", [1] * 8, 3, **fields),
-        export("R2", [1] * 8, 3, aside=Quarantined(0, None), **fields),
-    )
-    with pytest.raises(ParameterError, match="differ in quarantine"):
-        RoundExport.merge([first, second])
-
-
-@pytest.mark.parametrize(
-    ("seeds", "together"),
-    [((2, 3, 4), 9), ((2, None, 4), None), ((None, None, None), None), ((0, 0, 0), 0)],
-)
-def test_quarantined_numbers_add_and_unknown_stays_unknown(
-    seeds: tuple[int | None, ...], together: int | None
-) -> None:
-    fields: dict[str, Any] = {"protocol": "olh", "items": ITEMS}
-    rounds = [
-        export(f"R{i}", [1] * 8, 3, aside=Quarantined(i, each), **fields)
-        for i, each in enumerate(seeds)
-    ]
-    for one in (
-        RoundExport.merge(rounds),
-        RoundExport.merge([rounds[2], RoundExport.merge(rounds[:2])]),
-    ):
-        assert one.quarantined == Quarantined(3, together)
-        assert RoundExport.from_json(written(one)).quarantined == one.quarantined
 
 
 def test_merged_round_cannot_be_its_own_history(merged: RoundExport) -> None:

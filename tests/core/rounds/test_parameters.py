@@ -42,7 +42,7 @@ def test_the_digest_is_the_documented_bytes(
     assert RoundParameters("olh", epsilon, labels, g).digest == hashlib.sha256(written).hexdigest()
 
 
-def test_digest_covers_canaries_and_quarantine() -> None:
+def test_digest_covers_canaries() -> None:
     written = (
         b"olh\0"
         + struct.pack("<dII", 1.0, 4, 4)
@@ -50,15 +50,8 @@ def test_digest_covers_canaries_and_quarantine() -> None:
     )
     written += b"".join(struct.pack("<I", 1) + x for x in (b"c", b"d"))
     canaries = b"canaries\0" + struct.pack("<III", 2, 1, 3)
-    for chosen, quarantine, end in (
-        ((), False, b""),
-        ((3, 1), False, canaries),
-        ((), True, b"quarantine\0"),
-        ((1, 3), True, canaries + b"quarantine\0"),
-    ):
-        parameters = RoundParameters(
-            "olh", 1.0, ("a", "b", "c", "d"), 4, canaries=chosen, quarantine=quarantine
-        )
+    for chosen, end in (((), b""), ((3, 1), canaries)):
+        parameters = RoundParameters("olh", 1.0, ("a", "b", "c", "d"), 4, canaries=chosen)
         assert parameters.digest == hashlib.sha256(written + end).hexdigest()
 
 
@@ -73,10 +66,8 @@ def test_every_difference_changes_the_digest() -> None:
         RoundParameters("grr", 0.5, ("a", "b")),
         RoundParameters("grr", 0.5, ("ab", "c")),
         RoundParameters("grr", 0.5, ("a", "bc")),
-        RoundParameters("olh", 0.5, ("a", "b"), 3, quarantine=True),
         RoundParameters("olh", 0.5, ("a", "b", "c"), 3, canaries=(2,)),
         RoundParameters("olh", 0.5, ("a", "b", "c"), 3, canaries=(1,)),
-        RoundParameters("olh", 0.5, ("a", "b", "c"), 3, canaries=(1,), quarantine=True),
     ]
     assert len({parameters.digest for parameters in rounds}) == len(rounds)
 

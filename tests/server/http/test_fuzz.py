@@ -124,7 +124,6 @@ def test_any_bytes_are_json_or_refused(
             "name": st.text(max_size=3),
             "hash_range": st.none() | st.integers(0, 70_000),
             "canaries": st.none() | st.integers(-1, 5) | st.lists(st.text(max_size=2), max_size=3),
-            "quarantine": st.booleans(),
             "access": st.sampled_from(["open", "ticket"]),
         },
     )
@@ -140,7 +139,6 @@ def test_any_json_opens_the_requested_round_or_none(in_process: InProcess, body:
             tuple(opened["items"]),
             {name: opened[name] for name in own_parameters()},
             canaries=opened["canaries"],
-            quarantine=opened["quarantine"],
         )
         assert round_parameters.digest == opened["digest"]
         requested = {name: value for name, value in body.items() if value is not None}

@@ -5,47 +5,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldprecover import Tally, frequency_oracle
-from ldprecover.evidence.quarantine import split_by_size
 from ldprecover.protocols import wire
 from ldprecover_server.ingest.batches import Batch, Submission
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 6), st.booleans(), st.booleans()), min_size=1, max_size=8),
-    st.booleans(),
+    st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=8),
     st.integers(0, 2**32),
 )
-def test_batch_is_independent_of_counting_ahead(
-    sent: list[tuple[int, bool, bool]], quarantine: bool, seed: int
-) -> None:
+def test_batch_is_independent_of_counting_ahead(sent: list[tuple[int, bool]], seed: int) -> None:
     oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(seed)
     batch = Batch(1)
     everything = []
-    for i, (n, is_crafted, is_ahead) in enumerate(sent):
-        reports = np.packbits(
-            np.ones((n, 60), np.uint8), axis=1, bitorder="little"
-        )  # of a size of no honest one
-        if not is_crafted:
-            reports = oracle.perturb(rng.integers(0, 60, n), rng)
+    for i, (n, is_ahead) in enumerate(sent):
+        reports = oracle.perturb(rng.integers(0, 60, n), rng)
         everything.append(reports)
-        submission = Submission(1, oracle, str(i), wire.pack(reports), quarantine=quarantine)
+        submission = Submission(1, oracle, str(i), wire.pack(reports))
         batch.submissions.append(submission)
         if is_ahead:
             submission.count()
     batch.count()
     for fresh in (range(len(sent)), range(len(sent) // 2, len(sent))):
         reports = np.concatenate([everything[i] for i in fresh])
-        bad, tally = (
-            split_by_size(oracle, reports) if quarantine else (np.zeros(len(reports), bool), None)
-        )
         sealed = batch.seal(fresh)
-        assert sealed.tally == (tally or Tally.of(oracle, reports))
-        for data, expected in ((sealed.data, reports[~bad]), (sealed.quarantined, reports[bad])):
-            assert sorted(np.frombuffer(data, oracle.wire.dtype).tolist()) == sorted(
-                expected.tolist()
-            )
-        assert sealed.n_quarantined == batch.quarantined == bad.sum()
+        assert sealed.tally == Tally.of(oracle, reports)
+        stored = np.frombuffer(sealed.data, oracle.wire.dtype)
+        assert sorted(stored.tolist()) == sorted(reports.tolist())
 
 
 def test_counts_ahead_only_large_submissions_with_small_tallies() -> None:

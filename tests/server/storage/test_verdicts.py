@@ -13,10 +13,9 @@ from tests.server.storage.conftest import (
     open_round,
 )
 
-from ldprecover import RoundParameters
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.schema import rounds, tallies, verdicts
+from ldprecover_server.storage.schema import rounds, verdicts
 from ldprecover_server.storage.verdicts import CLAIM_SECONDS
 
 REPORTS = Submitted(b"reports", (0, 1, 2))
@@ -55,21 +54,6 @@ def test_closed_rounds_with_reports_lack_a_verdict(storage: Storage) -> None:
     assert storage.verdicts.missing() == [id_of(storage, first), id_of(storage, second)]
     storage.verdicts.add(first, 3, "{}", b"packed")
     assert storage.verdicts.missing() == [id_of(storage, second)]
-
-
-def test_rounds_wait_for_their_seeds_to_be_judged(storage: Storage) -> None:
-    parameters = RoundParameters("olh", 1.0, tuple(map(str, range(40))), 4, quarantine=True)
-    seq = open_round(storage, parameters)
-    assert storage.verdicts.missing() == []
-    with storage.database.write() as connection:
-        connection.execute(
-            sa.insert(tallies),
-            {"round": seq, "process": 0, "n": 1, "counts": b"\0" * 160},
-        )
-    close_round(storage, seq)
-    assert storage.verdicts.missing() == []
-    storage.filters.run()
-    assert storage.verdicts.missing() == [id_of(storage, seq)]
 
 
 def test_verdict_holds_for_as_many_reports_only(storage: Storage) -> None:

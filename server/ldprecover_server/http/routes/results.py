@@ -9,7 +9,6 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.evidence.quarantine import Quarantined
 from ldprecover.items import with_labels
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
@@ -39,7 +38,7 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.disconnects import cancel_on_disconnect
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
-from ldprecover_server.http.responses import json_response, quarantined
+from ldprecover_server.http.responses import json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 from ldprecover_server.watchdog import watched
@@ -71,11 +70,11 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
     """
 
     def respond() -> Response:
-        info, tally, uncounted = caller.services.results.counted(round, caller.key)
+        info, tally = caller.services.results.counted(round, caller.key)
         with caller.services.write(info):
             labels = caller.services.rounds.labels(info)
             with watched():
-                message = _frequencies(info, labels, tally, uncounted)
+                message = _frequencies(info, labels, tally)
             if form == "csv":
                 return _frequencies_as_csv(message, labels)
             return json_response(message, labels=labels)
@@ -83,9 +82,7 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
     return await caller.run(respond)
 
 
-def _frequencies(
-    round: RoundInfo, labels: bytes, tally: Tally, uncounted: Quarantined | None
-) -> Frequencies:
+def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     optional: dict[str, Any] = {}
@@ -107,7 +104,6 @@ def _frequencies(
         sum=estimates.sum if estimates else None,
         sum_standard_error=estimates.sum_standard_error if estimates else None,
         canaries=round.canaries,
-        quarantined=quarantined(uncounted),
         **optional,
     )
 

@@ -42,7 +42,7 @@ from ldprecover_server.http.dependencies import (
     require_admin,
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
-from ldprecover_server.http.responses import json_response, quarantined
+from ldprecover_server.http.responses import json_response
 from ldprecover_server.rejections import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import RoundInfo
@@ -100,7 +100,6 @@ def _open(services: Services, new: NewRound) -> Response:
         items + canaries,
         new.own,
         canaries=range(len(items), len(items) + len(canaries)),
-        quarantine=new.quarantine,
     )
     stored, info = services.rounds.open(
         new.name,
@@ -230,14 +229,11 @@ async def delete_round(round: RoundReference, caller: Admin) -> None:
 )
 async def get_stats(round: RoundReference, caller: Reader) -> Stats:
     """Return the outcomes of a round's submissions: reports, duplicates and rejections."""
-    info, tally, uncounted, rejections = await caller.run(
-        caller.services.results.stats, round, caller.key
-    )
+    info, tally, rejections = await caller.run(caller.services.results.stats, round, caller.key)
     duplicates = rejections.pop(DUPLICATE, 0)
     return Stats(
         round=info.id,
         reports=tally.n,
-        quarantined=quarantined(uncounted),
         duplicates=duplicates,
         refusals=rejections,
     )
@@ -270,7 +266,6 @@ def _head(stored: StoredRound) -> dict[str, Any]:
         "digits": stored.oracle.derived.get("digits") if is_loaded else None,
         "p": stored.p if is_loaded else None,
         "q": stored.q if is_loaded else None,
-        "quarantine": stored.quarantined is not None,
         "retention": words(stored.retention),
     }
 
@@ -278,7 +273,6 @@ def _head(stored: StoredRound) -> dict[str, Any]:
 def _state(stored: StoredRound, verdict: str | None) -> dict[str, Any]:
     return _head(stored) | {
         **{name: getattr(stored, name) for name in ("state", "n", "opened_at", "closed_at")},
-        "quarantined": quarantined(stored.quarantined),
         "verdict": None if verdict is None else from_json(verdict),
     }
 

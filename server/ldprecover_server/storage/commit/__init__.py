@@ -11,8 +11,7 @@ tests/server/storage, but for the last.
 | the same, but another process changed the tally or took a key | one statement fails on token, \
   count or key and stores nothing; then several | test_fencing, test_one_statement |
 | a key is stored already, or comes twice in the group | several statements | test_storage |
-| several rounds, a process's first report, or quarantine by size | several statements | \
-  test_storage |
+| several rounds, or a process's first report | several statements | test_storage |
 | the round ends meanwhile | one statement fails on the cleared token; several wait for the \
   round's row and answer CLOSED or GONE | test_fencing |
 | unknown outcome: lost connection, killed server | the same group again; stored keys are \

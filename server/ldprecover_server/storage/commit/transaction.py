@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ldprecover.counting.tally import Tally
 from ldprecover_server.storage.database import CommitValues, Database
 from ldprecover_server.storage.key_encoding import encode_digest, encode_key
-from ldprecover_server.storage.schema import quarantine, rounds, segments, tallies
+from ldprecover_server.storage.schema import rounds, segments, tallies
 from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
 
 
@@ -33,16 +33,10 @@ class Submitted(Protocol):
 
 @dataclass(frozen=True)
 class SealedBatch:
-    """The rows that a batch adds to its round: shuffled packed reports and their tally.
-
-    `quarantined` holds the `n_quarantined` packed reports of impossible sizes; they are in neither
-    of the two.
-    """
+    """The rows that a batch adds to its round: shuffled packed reports and their tally."""
 
     data: bytes
     tally: Tally
-    quarantined: bytes = b""
-    n_quarantined: int = 0
 
 
 class Batch(Protocol):
@@ -77,9 +71,6 @@ class Commit:
         self._select_states = states.with_for_update(read=True)
         # With RETURNING, SQLAlchemy sends the rows in one statement.
         self._insert_segments = sa.insert(segments).returning(segments.c.id)
-        self._insert_quarantined = (
-            sa.insert(quarantine).values(reason="size").returning(quarantine.c.id)
-        )
         # Locked before they are read: if two processes ever share a number, both still count.
         own_rows = sa.select(tallies.c.round, tallies.c.n, tallies.c.counts).where(
             tallies.c.round.in_(seqs), tallies.c.process == sa.bindparam("number")
@@ -90,10 +81,7 @@ class Commit:
         written = ("n", "counts", "token")
         self._update_tallies = insert.on_conflict_do_update(
             index_elements=["round", "process"],
-            set_={
-                **{name: insert.excluded[name] for name in written},
-                "quarantined": tallies.c.quarantined + insert.excluded.quarantined,
-            },
+            set_={name: insert.excluded[name] for name in written},
         ).returning(tallies.c.round)
         self._last_tallies: dict[int, Tally] = {}
         """The tallies that the last commit wrote, by round."""
@@ -133,8 +121,6 @@ class Commit:
         if last_tally is None or len(digests) < len(batch.submissions):
             return None
         sealed = batch.seal(range(len(digests)))
-        if sealed.n_quarantined:
-            return None
         tally = last_tally + sealed.tally
         values = CommitValues(
             round=batch.seq,
@@ -197,21 +183,13 @@ class Commit:
             if new:
                 sealed[batch.seq] = batch.seal(new)
         # With retention 0 no report is stored, only counted.
-        with_reports = [(seq, each) for seq, each in sealed.items() if states[seq].retention != 0]
         segment_rows = [
             {"round": seq, "hour": hour, "n": each.tally.n, "data": each.data}
-            for seq, each in with_reports
-            if each.tally.n
+            for seq, each in sealed.items()
+            if states[seq].retention != 0
         ]
         if segment_rows:
             connection.execute(self._insert_segments, segment_rows)
-        quarantine_rows = [
-            {"round": seq, "hour": hour, "n": each.n_quarantined, "data": each.quarantined}
-            for seq, each in with_reports
-            if each.n_quarantined
-        ]
-        if quarantine_rows:
-            connection.execute(self._insert_quarantined, quarantine_rows)
         return outcomes, sealed
 
     def _add(
@@ -219,20 +197,19 @@ class Commit:
     ) -> dict[int, Tally]:
         """Add batches to the process's tallies of their rounds; return the new tallies."""
 
-        def row_of(seq: int, tally: Tally, quarantined: int) -> dict[str, Any]:
+        def row_of(seq: int, tally: Tally) -> dict[str, Any]:
             return {
                 "round": seq,
                 "process": process,
                 "n": tally.n,
                 "counts": encode_counts(tally),
                 "token": self._database.token,
-                "quarantined": quarantined,
             }
 
         new_tallies = {seq: each.tally for seq, each in sealed.items()}
         locked = self._locked(connection, process, sealed)
         if absent := sorted(sealed.keys() - locked.keys()):
-            rows = [row_of(seq, sealed[seq].tally, sealed[seq].n_quarantined) for seq in absent]
+            rows = [row_of(seq, sealed[seq].tally) for seq in absent]
             inserted = set(connection.scalars(self._insert_tallies, rows))
             # Another process with this number may have inserted rows first.
             if taken := [seq for seq in absent if seq not in inserted]:
@@ -241,7 +218,7 @@ class Commit:
         for seq in [*locked]:
             n, counts = locked.pop(seq)
             new_tallies[seq] = decode_tally(counts, n) + sealed[seq].tally
-            rows.append(row_of(seq, new_tallies[seq], sealed[seq].n_quarantined))
+            rows.append(row_of(seq, new_tallies[seq]))
         if rows:
             connection.execute(self._update_tallies, rows)
         return new_tallies

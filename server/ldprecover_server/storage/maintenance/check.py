@@ -19,14 +19,7 @@ from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.maintenance.deletion import rows_of_round
 from ldprecover_server.storage.rounds import read_parameters
-from ldprecover_server.storage.schema import (
-    quarantine,
-    rounds,
-    segments,
-    submission_keys,
-    tallies,
-    total,
-)
+from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies, total
 from ldprecover_server.storage.segments import (
     first_bytes,
     is_undamaged,
@@ -109,7 +102,6 @@ class _RoundCheck:
             return
         yield from self._check_keys(tally)
         yield from self._check_segments(oracle, tally)
-        yield from self._check_quarantine(oracle)
         if self._round.retention != 0 and not self._round.purged:
             yield from self._check_counts(parameters.items, oracle, tally)
 
@@ -129,51 +121,25 @@ class _RoundCheck:
                 damaged += 1
         return tally, damaged
 
-    def _quarantined_by_size(self) -> int:
-        """Return how many reports the tallies say were quarantined by their size."""
-        return self._scalar(total(tallies.c.quarantined), tallies.c.round == self._round.seq)
-
     def _check_keys(self, tally: Tally) -> Iterator[Expectation]:
         """Each submission has one key and at least one report."""
         key = submission_keys.c.key
         keys = self._scalar(sa.func.count(key), in_round(key, self._round.seq))
-        accepted = tally.n + self._quarantined_by_size() + self._round.repeats_quarantined
-        if keys > accepted:
-            yield "submission keys, at most one for each report", accepted, keys
-        if accepted:
+        if keys > tally.n:
+            yield "submission keys, at most one for each report", tally.n, keys
+        if tally.n:
             yield "submission keys, at least one for any reports", 1, min(keys, 1)
-
-    def _check_sizes(
-        self, table: sa.Table, rows: str, oracle: FrequencyOracle
-    ) -> Iterator[Expectation]:
-        """Each row has the bytes of its reports."""
-        is_damaged = sa.not_(is_undamaged(oracle, table))
-        damaged = self._scalar(
-            sa.func.count(table.c.id), table.c.round == self._round.seq, is_damaged
-        )
-        yield f"{rows} whose size is not that of their reports", 0, damaged
 
     def _check_segments(self, oracle: FrequencyOracle, tally: Tally) -> Iterator[Expectation]:
         """The segments have all counted reports that were not purged."""
-        yield from self._check_sizes(segments, "segments", oracle)
+        of_round = segments.c.round == self._round.seq
+        is_damaged = sa.not_(is_undamaged(oracle))
+        damaged = self._scalar(sa.func.count(segments.c.id), of_round, is_damaged)
+        yield "segments whose size is not that of their reports", 0, damaged
         purged = self._round.purged
         expected = 0 if self._round.retention == 0 else tally.n - purged
-        stored = self._scalar(total(segments.c.n), segments.c.round == self._round.seq)
+        stored = self._scalar(total(segments.c.n), of_round)
         yield f"reports in segments{f', {purged} being purged' if purged else ''}", expected, stored
-
-    def _check_quarantine(self, oracle: FrequencyOracle) -> Iterator[Expectation]:
-        """Each quarantined report is stored, unless the round has a retention."""
-        yield from self._check_sizes(quarantine, "rows of the quarantine", oracle)
-        if self._round.retention is not None:
-            return
-        counted = {"size": self._quarantined_by_size(), "repeat": self._round.repeats_quarantined}
-        for reason, n in counted.items():
-            stored = self._scalar(
-                total(quarantine.c.n),
-                quarantine.c.round == self._round.seq,
-                quarantine.c.reason == reason,
-            )
-            yield f"quarantined reports with the reason {reason}", n, stored
 
     def _check_counts(
         self, items: tuple[str, ...], oracle: FrequencyOracle, tally: Tally

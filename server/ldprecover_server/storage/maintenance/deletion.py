@@ -28,13 +28,7 @@ from ldprecover_server.storage.rounds import (
     find_round,
     update_round,
 )
-from ldprecover_server.storage.schema import (
-    metadata,
-    quarantine,
-    rounds,
-    segments,
-    submission_keys,
-)
+from ldprecover_server.storage.schema import metadata, rounds, segments, submission_keys
 from ldprecover_server.storage.segments import first_bytes, list_segments
 
 _CALL_SECONDS = 1.0  # how long the deleting call works before it leaves the rest to housekeeping
@@ -43,8 +37,7 @@ _CHUNK_BYTES = 8 << 20  # of segments deleted by one transaction
 _SMALL_TABLES = [
     table
     for table in metadata.sorted_tables
-    if table not in (segments, quarantine)
-    and any(key.column is rounds.c.seq for key in table.foreign_keys)
+    if any(key.column is rounds.c.seq for key in table.foreign_keys)
 ]
 """Tables with few rows a round, which are deleted in one transaction."""
 
@@ -79,9 +72,8 @@ class Deletion(Repository):
 
     def _chunks(self, seqs: Sequence[int]) -> Iterator[Chunk]:
         for seq in seqs:
-            yield self._delete_segments(seq, segments)
+            yield self._delete_segments(seq)
             yield self._delete_keys(seq)
-            yield self._delete_segments(seq, quarantine)
             with self.database.write() as connection:
                 for table in _SMALL_TABLES:
                     connection.execute(sa.delete(table).where(table.c.round == seq))
@@ -100,9 +92,8 @@ class Deletion(Repository):
         # A segment's reports arrived within its hour, so a report is kept for its retention and
         # less than an hour longer.
         chunks = [
-            self._delete_segments(seq, table, table.c.hour < self.hour() - retention)
+            self._delete_segments(seq, segments.c.hour < self.hour() - retention)
             for seq, retention in bounded
-            for table in (segments, quarantine)
         ]
         progress = run_each(chunks, has_time)
         if progress.rows:
@@ -121,26 +112,21 @@ class Deletion(Repository):
         with self.database.read() as connection:
             return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
 
-    def _delete_segments(
-        self, seq: int, table: sa.Table, *conditions: sa.ColumnElement[bool]
-    ) -> Chunk:
-        """Return the chunk that deletes segments, or quarantined reports."""
-
+    def _delete_segments(self, seq: int, *conditions: sa.ColumnElement[bool]) -> Chunk:
         def chunk(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.lock_maintenance(connection)
-                listed = list_segments(connection, seq, 0, *conditions, table=table)[:limit]
+                listed = list_segments(connection, seq, 0, *conditions)[:limit]
                 if not listed:
                     return 0
-                upto = table.c.id <= first_bytes(listed, _CHUNK_BYTES)[-1].id
-                query = sa.delete(table).where(table.c.round == seq, upto, *conditions)
-                counts = connection.scalars(query.returning(table.c.n)).all()
-                if table is segments:
-                    values = {
-                        "purged": rounds.c.purged + sum(counts),
-                        "rewrites": rounds.c.rewrites + 1,
-                    }
-                    update_round(connection, seq, values)
+                upto = segments.c.id <= first_bytes(listed, _CHUNK_BYTES)[-1].id
+                query = sa.delete(segments).where(segments.c.round == seq, upto, *conditions)
+                counts = connection.scalars(query.returning(segments.c.n)).all()
+                values = {
+                    "purged": rounds.c.purged + sum(counts),
+                    "rewrites": rounds.c.rewrites + 1,
+                }
+                update_round(connection, seq, values)
                 return len(counts)
 
         return chunk
@@ -169,7 +155,4 @@ class Deletion(Repository):
 def rows_of_round(connection: sa.Connection, seq: int) -> int:
     """Return the number of a round's keys and segments, at most COUNT_LIMIT of each."""
     keys = count_up_to_limit(connection, submission_keys, in_round(submission_keys.c.key, seq))
-    return keys + sum(
-        count_up_to_limit(connection, table, table.c.round == seq)
-        for table in (segments, quarantine)
-    )
+    return keys + count_up_to_limit(connection, segments, segments.c.round == seq)

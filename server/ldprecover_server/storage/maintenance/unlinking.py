@@ -39,8 +39,7 @@ _CHUNK_BYTES = 1 << 20  # maximum size of joined segments
 _MAX_JOINED = 1000  # maximum number of joined segments
 _DRAW_LIMIT = 200_000  # segments from which those to join are drawn
 
-# Filters come first: they continue by the ids of the original segments.
-_TO_UNLINK = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.unlinked), rounds.c.filtered)
+_TO_UNLINK = sa.and_(rounds.c.state == "closed", sa.not_(rounds.c.unlinked))
 
 
 class Unlinking(Repository):

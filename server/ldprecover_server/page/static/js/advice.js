@@ -11,19 +11,18 @@ const PAUSE = 300; // milliseconds between the last key and the request
 
 /**
  * Make the box of advice, which asks the server when `form` changes. `wanted()` returns the form's
- * `{domain_size, epsilon, users}`, `fitted(plan)` returns a plan as the form would open it, null if it
- * cannot, `use(plan)` takes a protocol and the retention planned for it, `propose(plan)` is called with the best plan. `best()` resolves with the protocol to take.
+ * `{domain_size, epsilon, users}`, `use(plan)` takes a protocol and the retention planned for it,
+ * `propose(plan)` is called with the best plan. `best()` resolves with the protocol to take.
  */
-export function advice(form, wanted, fitted, use, propose, signal) {
+export function advice(form, wanted, use, propose, signal) {
   const said = h("div", {});
   let timer = 0;
   let asked = null;
 
   const plan = async (wish, stop) =>
-    (await get("plan", { query: wish, signal: stop })).protocols
-      .filter((each) => each.reason === null)
-      .map(fitted)
-      .filter(Boolean);
+    (await get("plan", { query: wish, signal: stop })).protocols.filter(
+      (each) => each.reason === null,
+    );
 
   const ask = async () => {
     const wish = wanted();

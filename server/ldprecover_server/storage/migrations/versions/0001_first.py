@@ -47,7 +47,6 @@ def upgrade() -> None:
         _column("labels_bytes", sa.Integer()),
         _column("canaries", sa.LargeBinary()),
         _column("digest", sa.String(64)),
-        _column("quarantine", sa.Boolean()),
         _column("access", sa.String(8)),
         _column("read_access", sa.String(8)),
         sa.Column("retention", sa.Integer),
@@ -60,10 +59,6 @@ def upgrade() -> None:
         _column("unlinked", sa.Boolean(), server_default=sa.false()),
         sa.Column("unlinked_key", sa.LargeBinary(16)),
         sa.Column("unlinked_segment", sa.BigInteger),
-        _column("filtered", sa.Boolean()),
-        sa.Column("repeats", sa.LargeBinary),
-        sa.Column("filtered_segment", sa.BigInteger),
-        _column("repeats_quarantined", sa.BigInteger(), server_default="0"),
         sa.Column("seed", sa.String(32)),
         sqlite_autoincrement=True,
     )
@@ -89,22 +84,11 @@ def upgrade() -> None:
         sa.Index("ix_segments_round_id", "round", "id"),
     )
     op.create_table(
-        "quarantine",
-        _id_column(),
-        _round_column(),
-        _column("reason", sa.String(6)),
-        _column("hour", sa.Integer()),
-        _column("n", sa.Integer()),
-        _column("data", sa.LargeBinary()),
-        sa.Index("ix_quarantine_round_id", "round", "id"),
-    )
-    op.create_table(
         "tallies",
         _round_column(),
         _column("process", sa.Integer()),
         _column("n", sa.BigInteger()),
         sa.Column("token", sa.LargeBinary(16)),
-        _column("quarantined", sa.BigInteger(), server_default="0"),
         _column("counts", sa.LargeBinary()),
         sa.PrimaryKeyConstraint("round", "process"),
     )

@@ -218,8 +218,6 @@ function live({ main, query, signal }, round, estimates) {
     const more = [
       round.state,
       speed && `${number(speed)} a second`,
-      round.quarantined &&
-        `${plural(round.quarantined.sizes + (round.quarantined.repeats ?? 0), "report")} quarantined`,
       best && best.n < estimates.n && `tested at ${count(best.n)}`,
     ];
     const verdict = currentVerdict();

@@ -12,7 +12,7 @@ const AUTO = "auto";
 const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
 const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
 const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "series", "retention"];
-const FOLDED = ["access", "read_access", "canaries", "quarantine"];
+const FOLDED = ["access", "read_access", "canaries"];
 
 export async function show({ main, query, signal }) {
   const document = await get("openapi.json", { signal });
@@ -57,7 +57,6 @@ export async function show({ main, query, signal }) {
     access: select("access"),
     read_access: select("read_access"),
     canaries: input("canaries", { type: "number", min: 1, max: 100, step: 1 }),
-    quarantine: h("input", { name: "quarantine", type: "checkbox" }),
     ...Object.fromEntries(
       own.map((name) => [
         name,
@@ -99,12 +98,7 @@ export async function show({ main, query, signal }) {
       "p",
       {},
       "Terms: ",
-      ["ticket", "retention", "canary", "quarantine", "series"].map((term) => [
-        term,
-        " ",
-        help(term),
-        " ",
-      ]),
+      ["ticket", "retention", "canary", "series"].map((term) => [term, " ", help(term), " "]),
     ),
     h(
       "div",
@@ -114,7 +108,6 @@ export async function show({ main, query, signal }) {
       helped("retention", "Retention of reports"),
       helped("series", "Series", `Optional: ${NAME_SAID}.`),
       helped("canaries", "Canaries"),
-      helped("quarantine", "Quarantine"),
       own.map((name) => helped(name, name.replaceAll("_", " "))),
     ),
   );
@@ -176,22 +169,13 @@ export async function show({ main, query, signal }) {
     if (controls.retention.value === proposed) controls.retention.value = proposed = retention;
   };
   controls.protocol.addEventListener("change", () => propose(fields.retention.default));
-  controls.quarantine.addEventListener("change", () => {
-    if (controls.quarantine.checked) propose(fields.retention.default);
-  });
   const use = ({ protocol, retention }) => {
     controls.protocol.value = protocol;
     propose(retention);
     more.open ||= controls.retention.value !== fields.retention.default;
   };
   const proposeBest = (best) => controls.protocol.value === AUTO && propose(best.retention);
-  const fitted = (plan) => {
-    const isQuarantined = controls.quarantine.checked;
-    if (isQuarantined && !plan.can_quarantine) return null;
-    // Quarantine reads stored reports.
-    return isQuarantined ? { ...plan, retention: fields.retention.default } : plan;
-  };
-  const advised = advice(form, wanted, fitted, use, proposeBest, signal);
+  const advised = advice(form, wanted, use, proposeBest, signal);
   fill(main, h("h1", {}, "Open a round"), form, advised.root);
 }
 
@@ -217,7 +201,7 @@ function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
   for (const name of ["name", "series", "retention"])
     if (controls[name].value.trim()) body[name] = controls[name].value.trim();
-  for (const name of ["domain_size", "canaries", "quarantine", ...own]) {
+  for (const name of ["domain_size", "canaries", ...own]) {
     const control = controls[name];
     if (control.type === "checkbox") {
       if (control.checked) body[name] = true;
