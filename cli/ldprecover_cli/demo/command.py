@@ -76,6 +76,8 @@ def demo(
 
     Example: ldprecover demo --dataset fire --attack manip --json
 
+    Example: ldprecover demo --page
+
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
     settings = chosen(
