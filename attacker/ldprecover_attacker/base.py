@@ -5,24 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ParameterError, ReportError
+from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.distributions import binomial_law
-from ldprecover.plugins import named
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.arguments import is_integer
 
-T = TypeVar("T")
-
 MODELS = ("crafted", "sampled")
-
-_ROUNDING = 1e-9
-"""Tolerance of a share at 0 and 1."""
 
 _ONE_HOT = (
     "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports "
@@ -64,18 +58,11 @@ class Attack(ABC):
         """Return m malicious reports: rows of `oracle.wire.dtype`, which are their packed bytes.
 
         Raises ParameterError for a negative m, more reports than fit in memory or a domain that
-        the attack does not fit, and ContractError, with the attack's name, for any other error or
-        invalid reports.
+        the attack does not fit.
         """
         _check_number(m, least=0)
         oracle.wire.check_users(m)
-        reports = self._call(lambda: self.plan(oracle, rng).send(int(m), rng))
-        wrong = _wrong_reports(reports, oracle, int(m))
-        if wrong is not None:
-            raise ContractError(
-                f"{named('attack', self.name)} made no reports of {oracle.protocol}: {wrong}"
-            )
-        return reports
+        return self.plan(oracle, rng).send(int(m), rng)
 
     def support(self, oracle: FrequencyOracle, rng: Rng | None = None, *, m: int = 1) -> FloatArray:
         """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each
@@ -89,23 +76,7 @@ class Attack(ABC):
         """
         _check_number(m, least=1)
         rng = np.random.default_rng() if rng is None else rng
-        pi = self._call(lambda: self.plan(oracle, rng).support(int(m)))
-        if not _is_support(pi, oracle.domain_size):
-            words = f"must be an array of {oracle.domain_size} numbers from 0 to 1"
-            raise ContractError(
-                f"{named('attack', self.name)} says wrongly what its reports support: it {words}"
-            )
-        return pi
-
-    def _call(self, function: Callable[[], T]) -> T:
-        """Return the result. Raises ContractError for errors that attacks may not raise."""
-        try:
-            return function()
-        except (LDPRecoverError, MemoryError):
-            raise
-        except (Exception, SystemExit) as error:
-            reason = f"{type(error).__name__}: {error!s:.200}"
-            raise ContractError(f"{named('attack', self.name)} raised {reason}") from error
+        return self.plan(oracle, rng).support(int(m))
 
     def size_law(self, oracle: FrequencyOracle, rng: Rng | None = None) -> FloatArray | None:
         """Return P(k), k = 0..d, of the number of items that a report supports; None if unknown.
@@ -113,11 +84,11 @@ class Attack(ABC):
         `rng` draws the attacker's secrets as it does for `reports`. Raises as `reports` does.
         """
         rng = np.random.default_rng() if rng is None else rng
-        plan = self._call(lambda: self.plan(oracle, rng))
+        plan = self.plan(oracle, rng)
         if oracle.fixed_size is not None:
             return exact_size(oracle.domain_size, oracle.fixed_size)
         try:
-            return self._call(plan.sizes)
+            return plan.sizes()
         except ParameterError:  # the protocol has no law of honest sizes
             return None
 
@@ -279,33 +250,6 @@ def exact_size(d: int, size: int) -> FloatArray:
 def draw_items(weights: FloatArray, m: int, rng: Rng) -> Int64Array:
     """Return the items of m malicious users, drawn independently from the distribution P."""
     return rng.choice(weights.size, size=m, p=weights)
-
-
-def _wrong_reports(reports: object, oracle: FrequencyOracle, m: int) -> str | None:
-    """Return why these are not m valid packed reports; None if they are."""
-    dtype = oracle.wire.dtype
-    if not isinstance(reports, np.ndarray) or (reports.dtype, reports.shape) != (
-        dtype.base,
-        (m, *dtype.shape),
-    ):
-        actual = (
-            f"an array of {reports.dtype} of shape {reports.shape}"
-            if isinstance(reports, np.ndarray)
-            else f"{reports!r:.80}"
-        )
-        row = f"{dtype.base} of shape {(m, *dtype.shape)}"
-        return f"{m} of them are an array of {row}, not {actual}"
-    try:
-        oracle.wire.check(reports)
-    except ReportError as error:
-        return str(error)
-    return None
-
-
-def _is_support(pi: object, d: int) -> bool:
-    if not isinstance(pi, np.ndarray) or pi.shape != (d,) or pi.dtype.kind not in "fiu":
-        return False
-    return bool(((pi >= -_ROUNDING) & (pi <= 1 + _ROUNDING)).all())
 
 
 def _check_number(m: object, *, least: int) -> None:

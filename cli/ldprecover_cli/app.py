@@ -17,7 +17,7 @@ from typer.main import get_command
 from ldprecover_cli import admin, exit_interrupted, file, plan, result, round, send, sim, study
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo.command import demo
-from ldprecover_cli.errors import explain, whose_fault, with_notes
+from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import FORMER_NAMES, Group, summary
 from ldprecover_cli.output import fail, note, warn
 from ldprecover_client.transport_security import InsecureTransportWarning
@@ -90,8 +90,8 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         explanation = explain(error)
         if explanation is None:
-            text = f"{type(error).__name__}: {error}"
-            fail(f"{text} ({whose_fault()}; `ldprecover --debug …` shows where)")
+            fault = "a fault of ldprecover or of a plugin; `ldprecover --debug …` shows where"
+            fail(f"{type(error).__name__}: {error} ({fault})")
             return 1
         fail(explanation[0])
         return explanation[1]

@@ -80,7 +80,7 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
 
 def explain(error: Exception) -> tuple[str, int] | None:
     """Return the line and the exit code for an error; None for one that nobody expected."""
-    from ldprecover.errors import ContractError, LDPRecoverError, ReportError
+    from ldprecover.errors import LDPRecoverError, ReportError
     from ldprecover_client.errors import (
         AlreadyReportedError,
         CallerError,
@@ -95,7 +95,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return f"{fault}; take fewer users, items or processes", 1
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
-    if isinstance(error, ExperimentError | ContractError | EngineError | ReportDatasetError):
+    if isinstance(error, ExperimentError | EngineError | ReportDatasetError):
         return str(error), 1
     if isinstance(error, OSError):
         file = f"{error.filename}: " if error.filename is not None else ""
@@ -110,16 +110,6 @@ def explain(error: Exception) -> tuple[str, int] | None:
     text = with_notes(_with_option(str(error)) if usage else str(error), error)
     hint = _hint(error)
     return f"{text}; {hint}" if hint else text, 2 if usage else 1
-
-
-def whose_fault() -> str:
-    """Return who may have to mend an unexpected error: ldprecover, or a loaded plugin."""
-    from ldprecover.plugins import plugin_distributions
-
-    distributions = plugin_distributions()
-    if not distributions:
-        return "a fault of ldprecover"
-    return f"a fault of ldprecover or of a plugin in {', '.join(distributions)}"
 
 
 def with_notes(text: str, error: BaseException | None) -> str:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from ldprecover import plugins
 from ldprecover_cluster.errors import EngineError
 from ldprecover_cluster.executor import TranslatingExecutor
 from ldprecover_cluster.scheduler import Scheduler, TlsFiles
@@ -89,7 +88,7 @@ def _translate(client: Any, url: str, error: BaseException) -> BaseException:
     elif isinstance(error, CancelledError) or client.status != "running":
         message = f"the connection to the scheduler {url} was lost, or it dropped the tasks"
     elif isinstance(error, ModuleNotFoundError):
-        missing = plugins.named_in(error.name or "") or error.name
+        missing = error.name
         message = f"{error.msg} {missing}: install the same packages there as here"
     else:
         return error

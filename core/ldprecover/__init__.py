@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import (
-    ContractError,
     CountsAloneWarning,
     LDPRecoverError,
     ParameterError,
@@ -46,7 +45,6 @@ __all__ = [
     "OUE",
     "SS",
     "SUE",
-    "ContractError",
     "CountsAloneWarning",
     "Estimates",
     "FrequencyOracle",

@@ -63,10 +63,3 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     folded = {each.casefold(): each for each in names}
     near = get_close_matches(str(name)[:80].casefold(), folded, 1)
     return f"; did you mean {folded[near[0]]!r}?" if near else ""
-
-
-def is_finite_array(vector: object, d: int) -> bool:
-    """Return whether a value is a numpy array of d finite numbers."""
-    if not isinstance(vector, np.ndarray) or vector.shape != (d,) or vector.dtype.kind not in "fiu":
-        return False
-    return bool(np.isfinite(vector).all())

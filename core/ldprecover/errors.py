@@ -3,7 +3,6 @@
     LDPRecoverError
     ├── ParameterError      the caller's parameters are outside their range
     │   └── PluginError     a plugin is not installed, or cannot be loaded
-    ├── ContractError       a protocol, a recovery method or an attack breaks its contract
     └── ReportError         a report does not fit the round it was sent to
 
 ParameterError, PluginError and ReportError are ValueErrors too. CountsAloneWarning is a warning.
@@ -24,14 +23,6 @@ class PluginError(ParameterError):
 
 class CountsAloneWarning(UserWarning):
     """A method that also filters reports got their counts alone; the message names the method."""
-
-
-class ContractError(LDPRecoverError):
-    """A protocol, a recovery method or an attack breaks its contract.
-
-    It raised or returned what the contract does not allow. The message names it and its
-    distribution.
-    """
 
 
 class ReportError(LDPRecoverError, ValueError):

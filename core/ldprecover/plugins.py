@@ -12,37 +12,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
-from ldprecover._origins import (
-    LOADED,
-    Origin,
-    blamed,
-    distribution_of,
-    named,
-    named_in,
-    plugin_distributions,
-)
 from ldprecover.errors import ParameterError, PluginError
-from ldprecover.protocols import PROTOCOLS, FrequencyOracle, OwnParameter
-from ldprecover.recovery import METHODS, NEEDS, Method, Option, RecoveryInputs, RecoveryRequest
+from ldprecover.protocols import PROTOCOLS, FrequencyOracle
+from ldprecover.recovery import METHODS, Method
 
 __all__ = [
     "GROUPS",
     "REGISTRIES",
     "Registry",
-    "blamed",
     "check_class",
     "check_name",
-    "distribution_of",
     "installed",
     "load",
     "loaded",
-    "named",
-    "named_in",
-    "plugin_distributions",
 ]
 
 GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
@@ -51,46 +37,16 @@ GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
 _LONGEST = 16  # characters of a protocol's name, which databases keep
 _NAME = r"[a-z][a-z0-9-]{0,39}"
 _NAME_WORDS = "at most 40 small letters, digits and hyphens, a letter first"
-_GIVES = get_args(get_type_hints(Method)["gives"])
-_USES = tuple(
-    sorted(
-        {each.name for cls in (RecoveryRequest, RecoveryInputs) for each in fields(cls)}
-        - {"method", "options", "oracle", "poisoned", "request"}
-    )
-)
-_NOT_FREE = {
-    "access",
-    "checksum",
-    "closed_at",
-    "counts",
-    "digest",
-    "domain_size",
-    "epsilon",
-    "format",
-    "id",
-    "items",
-    "n",
-    "name",
-    "opened_at",
-    "p",
-    "protocol",
-    "q",
-    "read_access",
-    "retention",
-    "round",
-    "series",
-    "state",
-    "tickets",
-}
-"""The fields of a round: a protocol's own parameter cannot have these names."""
+LOADED: dict[tuple[str, str], str] = {}
+"""The distribution of each plugin loaded by this process, by its entry point's group and name."""
 
 
 @dataclass(frozen=True)
 class Registry:
     """A table of built-in objects and plugins of one group.
 
-    `check` returns the object's own name and raises ParameterError, or an error of the object, if
-    it breaks its contract. `reserved` maps names that a plugin cannot have to their meaning.
+    `check` returns the object's own name and raises ParameterError for another kind of object.
+    `reserved` maps names that a plugin cannot have to their meaning.
     """
 
     group: str
@@ -161,12 +117,9 @@ def _fail(error: PluginError, failed: Callable[[PluginError], None] | None) -> N
 
 def _enter(registry: Registry, entry: EntryPoint) -> None:
     distribution = "of no name" if entry.dist is None else entry.dist.name
-    source = Origin(distribution, entry.value)
-    if LOADED.get((registry.group, entry.name)) == source:
+    if LOADED.get((registry.group, entry.name)) == distribution:
         return
-    subject = (
-        f"the plugin {entry.name!r} of {registry.group} in the distribution {source.distribution}"
-    )
+    subject = f"the plugin {entry.name!r} of {registry.group} in the distribution {distribution}"
     if entry.name in registry.table:
         owner = LOADED.get((registry.group, entry.name), "ldprecover itself")
         raise PluginError(f"{subject} has a name that is taken by {owner}")
@@ -174,89 +127,41 @@ def _enter(registry: Registry, entry: EntryPoint) -> None:
         raise PluginError(
             f"{subject} has a name that is reserved: it means {registry.reserved[entry.name]}"
         )
-    value = _tried(entry.load, f"{subject} cannot be imported")
-    own = _tried(lambda: registry.check(value), f"{subject} does not keep the contract")
-    if own != entry.name:
-        raise PluginError(f"{subject} does not keep the contract: it calls itself {own!r:.80}")
-    registry.table[entry.name] = value
-    LOADED[registry.group, entry.name] = source
-
-
-def _tried(call: Callable[[], Any], subject: str) -> Any:
-    """Return the result of a plugin's code. Raises PluginError for any error, also SystemExit."""
     try:
-        return call()
-    except KeyboardInterrupt as stopped:  # Ctrl-C, usually; the note names a plugin that raised it
-        stopped.add_note(subject)
-        raise
-    except BaseException as error:
-        reason = (
-            str(error) if isinstance(error, ParameterError) else f"{type(error).__name__}: {error}"
-        )
-        raise PluginError(f"{subject}: {reason}") from error
+        value = entry.load()
+        name = registry.check(value)
+    except ParameterError as error:
+        raise PluginError(f"{subject} does not keep the contract: {error}") from error
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise PluginError(f"{subject} cannot be loaded: {reason}") from error
+    if name != entry.name:
+        raise PluginError(f"{subject} does not keep the contract: it calls itself {name!r:.80}")
+    registry.table[entry.name] = value
+    LOADED[registry.group, entry.name] = distribution
 
 
 def _protocol(kind: Any) -> str:
     check_class(kind, FrequencyOracle, ("protocol", "title", "traits"))
-    name, own = kind.protocol, kind.parameter
-    _check_text(kind, "title")
-    if not (
-        isinstance(name, str)
-        and name.isidentifier()
-        and name.isascii()
-        and name == name.lower()
-        and len(name) <= _LONGEST
-    ):
+    name: str = kind.protocol
+    if not (name.isidentifier() and name.isascii() and name.islower() and len(name) <= _LONGEST):
         raise ParameterError(
             f"protocol must be a name of at most {_LONGEST} small letters, digits and _, not "
             f"{name!r}"
         )
-    if own is not None and not isinstance(own, OwnParameter):
-        raise ParameterError(f"parameter must be an OwnParameter or None, not {own!r:.80}")
-    if own is not None and (not own.name.isidentifier() or own.name in _NOT_FREE):
-        raise ParameterError(
-            f"parameter must be a name that a round does not have yet, not {own.name!r}"
-        )
-    oracle = kind(1.0, 2) if own is None else kind(1.0, 2, own.default(1.0, 2))
-    if not 0 < oracle.q < oracle.p <= 1:
-        raise ParameterError(f"0 < q < p <= 1 must hold, not q = {oracle.q} and p = {oracle.p}")
-    return str(name)
+    return name
 
 
 def _method(method: Any) -> str:
     if not isinstance(method, Method):
         raise ParameterError(f"it must be a Method, not {method!r:.80}")
     check_name(method.name)
-    vocabulary = {"uses": _USES, "needs": NEEDS, "better_with": NEEDS}
-    for name, words in vocabulary.items():
-        value = getattr(method, name)
-        if not isinstance(value, frozenset | set) or not value <= set(words):
-            raise ParameterError(
-                f"{name} must be a set of some of {', '.join(words)}, not {value!r:.80}"
-            )
-    for name in ("summary", "cost"):
-        _check_text(method, name)
-    for name in ("recover", "unfit"):
-        if not callable(getattr(method, name)):
-            raise ParameterError(f"{name} must be a function, not {getattr(method, name)!r:.80}")
-    if method.gives not in _GIVES:
-        raise ParameterError(f"gives must be one of {', '.join(_GIVES)}, not {method.gives!r:.80}")
-    if not isinstance(method.options, tuple) or not all(
-        isinstance(each, Option) for each in method.options
-    ):
-        raise ParameterError(f"options must be a tuple of Option, not {method.options!r:.80}")
     return method.name
 
 
-def _check_text(value: Any, name: str) -> None:
-    text = getattr(value, name)
-    if not isinstance(text, str) or not text.strip():
-        raise ParameterError(f"{name} must be one line of text, not {text!r:.80}")
-
-
-def check_name(name: object) -> None:
+def check_name(name: str) -> None:
     """Raise ParameterError unless it can name a method or an attack in commands, files and URLs."""
-    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+    if not re.fullmatch(_NAME, name):
         raise ParameterError(f"name must be {_NAME_WORDS}, not {name!r:.80}")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover import ContractError, ParameterError, Recovery, RecoveryRequest
+from ldprecover import ParameterError, Recovery, RecoveryRequest
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
 from ldprecover_experiments.attacks import TARGETS
@@ -156,7 +156,7 @@ def measure(
         started = time.perf_counter()
         try:
             estimate = estimator.estimate(round_, eta)
-        except (ParameterError, ContractError) as error:
+        except ParameterError as error:
             reason = " ".join(str(error).split())
             yield Outcome(estimator.name, nan, None, None, 0.0, refused=reason)
             continue

@@ -8,8 +8,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import TypeVar
 
-from ldprecover import PluginError
-from ldprecover.plugins import GROUPS, distribution_of
+from ldprecover.plugins import loaded
 from ldprecover.recovery.reports import number_of_workers
 from ldprecover_attacker.plugins import load
 from ldprecover_cluster import EngineError, Scheduler, engine
@@ -113,7 +112,7 @@ def run_cells(
         on_finishing,
         scheduler=scheduler,
         report_wait=report_wait,
-        initializer=_plugins(cells, work),
+        initializer=_plugins(),
     )
 
 
@@ -158,30 +157,9 @@ def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     return [cells[start : start + size] for start in range(0, len(cells), size)]
 
 
-def _plugins(cells: Sequence[Cell], work: Work) -> Callable[[], None] | None:
-    """Return what loads the plugins of these cells and methods in a worker; None without any."""
-    names = (
-        {cell.protocol for cell in cells},
-        {spec.method for spec in work.methods},
-        {spec.name for cell in cells if cell.attack is not None for spec in cell.attack.specs},
-    )
-    plugins = [
-        (group, name)
-        for group, used in zip(GROUPS, names, strict=True)
-        for name in sorted(used)
-        if distribution_of(group, name) is not None
-    ]
-    return partial(_load, plugins) if plugins else None
-
-
-def _load(plugins: Sequence[tuple[str, str]]) -> None:
-    # Two plugins may share a name. The process that ran the command has loaded one of them, so the
-    # failure of the other need not end the run.
-    errors = list[PluginError]()
-    load([name for _, name in plugins], failed=errors.append)
-    for group, name in plugins:
-        if distribution_of(group, name) is None:
-            raise EngineError(f"a worker lacks the plugin {name!r} of {group}: {errors[0]}")
+def _plugins() -> Callable[[], None] | None:
+    """Return what loads the plugins of this process in a worker; None without any."""
+    return partial(load, names) if (names := loaded()) else None
 
 
 def _run(work: Work, task: Sequence[Cell]) -> Done:

@@ -66,7 +66,6 @@ from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import SharedCall, ThreadPool
-from ldprecover_server.watchdog import run_watchdog
 
 _SHORT_STARTS, _STARTS = 128, 4
 """Submissions and health checks, and other requests, that start in one turn of the event loop. The
@@ -246,10 +245,6 @@ class Application:
         self.workers.start()
         housekeeping = create_task(Housekeeping(self.storage, self.rejections, self.metrics).run())
         verdicts = create_task(self.verdicts.run())
-        settings = self._services.settings
-        watchdog = None
-        if settings.plugins and settings.watchdog_seconds:
-            watchdog = create_task(run_watchdog(settings.watchdog_seconds))
         try:
             yield {EDGE: self.edge}
         finally:
@@ -267,8 +262,6 @@ class Application:
             )
             await gather(*(pool.drain(_DRAIN_SECONDS) for pool in (*pools, self.verdicts)))
             await to_thread.run_sync(self._close)
-            if watchdog is not None:
-                watchdog.cancel()
 
     def _close(self) -> None:
         """Commit queued submissions, write counts of rejections, and close the storage."""

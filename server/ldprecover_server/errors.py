@@ -9,9 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ldprecover.errors import ContractError, LDPRecoverError, ReportError
-from ldprecover.plugins import named
-from ldprecover.protocols import FrequencyOracle
+from ldprecover.errors import LDPRecoverError, ReportError
 from ldprecover_interface import paths
 from ldprecover_interface.problems import Problem, ProblemType
 
@@ -478,9 +476,8 @@ class AnalysisTooLargeError(ServiceError):
 class AnalysisFailedError(ServiceError):
     """The worker of the analysis ended, or raised an unexpected error.
 
-    The worker process ended, or an error of the server or of a plugin stopped it. The detail
-    names the plugin; the server's log has the traceback. Nothing was changed,
-    and the call can be repeated.
+    The worker process ended, or an error of the server or of a plugin stopped it. The server's log
+    has the traceback. Nothing was changed, and the call can be repeated.
     """
 
     type = ProblemType.ANALYSIS_FAILED
@@ -547,9 +544,8 @@ class DatabaseGoneError(ServiceError):
 class InternalError(ServiceError):
     """The server failed.
 
-    The server's log has the traceback, and the detail names the plugin that failed, if one did.
-    A submission can safely be sent again with the same
-    idempotency key and the same bytes.
+    The server's log has the traceback, also of a plugin that failed. A submission can safely be
+    sent again with the same idempotency key and the same bytes.
     """
 
     type = ProblemType.INTERNAL_ERROR
@@ -571,24 +567,11 @@ def service_errors() -> Iterator[type[ServiceError]]:
     yield from sorted(ServiceError.__subclasses__(), key=lambda error: error.type.slug)
 
 
-def protocol_failed(oracle: FrequencyOracle, step: str, error: BaseException) -> ContractError:
-    """Return the error of a protocol that raised while it `step` reports.
-
-    It leaves out the protocol's own message, which may contain another caller's report.
-    """
-    kind = type(error).__name__
-    return ContractError(
-        f"{named('protocol', oracle.protocol)} raised {kind} while it {step} reports"
-    )
-
-
 def as_service_error(error: Exception) -> ServiceError:
     """Return the error of the service that answers an error of the service or of the core."""
     match error:
         case ServiceError():
             return error
-        case ContractError():
-            return AnalysisFailedError(str(error))
         case ReportError():
             return InvalidReportError(error.reason, error.position)
     assert isinstance(error, LDPRecoverError)

@@ -204,9 +204,6 @@ class Settings(BaseSettings):
     shutdown_seconds: Positive = 8
     """Time for requests in progress to finish after SIGTERM, in seconds. Analyses fail immediately.
     The process ends 5 seconds after this time at the latest."""
-    watchdog_seconds: Annotated[float, Field(ge=0)] = 20
-    """Processor time after which a server with plugins ends, with the stack of each thread in its
-    log, if a plugin holds it in a loop; 0 is never."""
 
     @model_validator(mode="after")
     def _check_scheduler(self) -> "Settings":

@@ -15,11 +15,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
 import pytest
-from tests.plugins.conftest import write_plugins
 from tools.dask_cluster import DaskCluster
 
 from ldprecover import (
@@ -29,9 +27,6 @@ from ldprecover import (
     RecoveryRequest,
     RoundParameters,
     Tally,
-    _origins,
-    frequency_oracle,
-    plugins,
     recover,
 )
 from ldprecover.protocols import PROTOCOLS
@@ -43,10 +38,6 @@ from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, dask_execut
 from ldprecover_cluster.dask_executor import tls_security
 from ldprecover_cluster.executor import TranslatingExecutor
 from ldprecover_cluster.tasks import Task, run
-from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.measures import MethodSpec
-from ldprecover_experiments.parameters import Cell, GenuineUsers
-from ldprecover_experiments.runs import Work, run_cells
 
 pytest.importorskip(
     "distributed", reason="the extra `cluster` is not installed: no engine works on other machines"
@@ -340,39 +331,3 @@ def test_the_text_of_a_task_contains_no_report() -> None:
     task = Task.of(partial(Tally.of, part), None)  # type: ignore[arg-type]
     assert b"secret__" in task.call
     assert "secret__" not in repr((part, task))
-
-
-PLUGINS = """
-from dataclasses import dataclass, replace
-from ldprecover import GRR
-from ldprecover.recovery import METHODS
-@dataclass(frozen=True)
-class Other(GRR):
-    protocol = "other"
-BESIDE = replace(METHODS["norm-sub"], name="beside")
-"""
-
-
-def test_workers_need_only_the_plugin_of_the_protocol(
-    scheduler: Scheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = {"protocols": "other = others:Other", "methods": "beside = others:BESIDE"}
-    rows = poisoned(ORACLES["grr"])
-    monkeypatch.syspath_prepend(write_plugins(tmp_path, groups, PLUGINS))
-    with patch.dict(PROTOCOLS), patch.dict(METHODS), patch.dict(_origins.LOADED):
-        plugins.load(["beside", "other"])
-        oracles = ORACLES["grr"], frequency_oracle("other", 1.0, D)
-        with engine(scheduler=scheduler) as executor:
-            one, other = (
-                ReportSource.of_parts(oracle, in_parts(oracle, rows), executor=executor)
-                for oracle in oracles
-            )
-            assert one.tally() == Tally.of(oracles[0], rows)
-            lacks = "the worker on .* lacks the protocol 'other' .* and the method 'beside' of the "
-            with pytest.raises(EngineError, match=f"{lacks}distribution others: install the same"):
-                other.tally()
-        users = GenuineUsers("users", ("a", "b"), np.array([5, 5]))
-        work = Work({"users": users}, 0, [MethodSpec("norm-sub", "norm-sub")])
-        cells = [Cell("users", "other", None, "none", beta=0.0)]
-        with pytest.raises(ExperimentError, match="a worker lacks the plugin 'other' of ldprec"):
-            list(run_cells(cells, work, 1, scheduler=scheduler))

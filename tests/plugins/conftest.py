@@ -106,6 +106,7 @@ def run(forking: None, tmp_path: Path) -> Run:
             name: value for name, value in os.environ.items() if not re.match("LDPRECOVER_", name)
         }
         environment = inherited | {"PYTHONPATH": python_path(*sees), "LDPRECOVER_KERNELS": "numpy"}
+        environment["XDG_STATE_HOME"] = str(tmp_path / "state")
         process = start_python(*arguments, folder=tmp_path, environment=environment)
         out, err = process.communicate()
         ended = subprocess.CompletedProcess(arguments, process.wait(), out, err)

@@ -33,7 +33,6 @@ LAYERS = [
         "page",
         "retention",
         "shuffle",
-        "watchdog",
     },
 ]
 """From the top; a package may use those below it, and not those beside it."""

@@ -9,10 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from ldprecover._checks import is_finite_array
-from ldprecover._origins import named
 from ldprecover.counting.tally import Tally
-from ldprecover.errors import ContractError, ParameterError
+from ldprecover.errors import ParameterError
 from ldprecover.items import highest
 from ldprecover.laws import SUMS, required
 from ldprecover.protocols.oracle import FrequencyOracle
@@ -47,17 +45,11 @@ class Estimates:
     def of(cls, oracle: FrequencyOracle, tally: Tally) -> Estimates:
         """Return the estimates of a tally.
 
-        Raises ParameterError if it is of no report, or over another domain, and ContractError if
-        the oracle's results are not finite numbers.
+        Raises ParameterError if it is of no report, or over another domain.
         """
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
         variance = oracle.laws.sum_variance(tally.n)
         errors = oracle.standard_errors(frequencies, tally.n)
-        if not all(is_finite_array(each, oracle.domain_size) for each in (frequencies, errors)):
-            raise ContractError(
-                f"{named('protocol', oracle.protocol)} returned what it may not: estimates and "
-                f"standard errors must be numpy arrays of {oracle.domain_size} finite numbers"
-            )
         return cls(frequencies, errors, tally.n, None if variance is None else math.sqrt(variance))
 
     @property

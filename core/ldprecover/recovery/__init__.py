@@ -15,7 +15,6 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import CountsAloneWarning, ParameterError
 from ldprecover.estimation.estimates import Estimates, noise_note
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.conclusions import Conclusions, Dropped
 from ldprecover.recovery.contract import (
     AUTO,
@@ -103,7 +102,6 @@ def recover(
     Tally too, with the same result.
 
     Raises ParameterError, with the reason, for a request that the method cannot serve, and
-    ContractError, with the method's name, for a method that breaks its contract. Warns with
     CountsAloneWarning where a method would also filter the reports, and has their counts alone.
 
         import numpy as np
@@ -154,7 +152,7 @@ def run_method(inputs: RecoveryInputs) -> Recovery:
     refusal = method.refusal(inputs.oracle, inputs.available)
     if refusal is not None:
         raise ParameterError(refusal)
-    recovery = recovered_by(method, inputs)
+    recovery = method.recover(inputs)
     unused = METHODS[recovery.method].unused(request)
     notes = [note for note in (unused, _noise_note(inputs)) if note]
     return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery

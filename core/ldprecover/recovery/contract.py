@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import did_you_mean, finite_vector, real, whole
-from ldprecover._origins import named
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import canary_indices, highest, target_indices
@@ -298,13 +297,7 @@ class Method:
 
         Impossible numbers show only when it runs.
         """
-        try:
-            reason = self.unfit(oracle)
-        except Exception as error:  # noqa: BLE001  a plugin may raise anything
-            return (
-                f"{named('method', self.name)} cannot say whether it fits: "
-                f"{type(error).__name__}: {error!s:.200}"
-            )
+        reason = self.unfit(oracle)
         if reason is not None:
             return f"{self.name}: {reason}"
         words = {

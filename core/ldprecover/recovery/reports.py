@@ -91,8 +91,6 @@ class ReportSource:
         self._executor, self._progress = executor, progress
         self._size = max(1, _CELLS // oracle.domain_size)  # reports of a block
         self._passes = 0
-        self.failure: Exception | None = None
-        """The error that the function of the reports raised, so that no method is blamed for it."""
 
     @classmethod
     def of_parts(
@@ -189,11 +187,7 @@ class ReportSource:
         return _blocks(self.oracle, self._arrays(), 0, self._size)
 
     def _arrays(self) -> Iterator[Reports]:
-        try:
-            yield from self._reports() if callable(self._reports) else (self._reports,)
-        except Exception as error:
-            self.failure = error
-            raise
+        yield from self._reports() if callable(self._reports) else (self._reports,)
 
     def _sum(self, measure_of: _MeasureOf[T], over: Sequence[np.ndarray] | None) -> T:
         """Return the sum; `measure_of(first, n)` measures n rows that `first` others precede."""

@@ -21,10 +21,9 @@ from ldprecover_server.analysis.kinds import (
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
 from ldprecover_server.analysis.worker_pool import WorkerPool
-from ldprecover_server.errors import AnalysisFailedError, ShareTooSmallError
+from ldprecover_server.errors import ShareTooSmallError
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
-from ldprecover_server.watchdog import watched
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -73,11 +72,10 @@ class Analyses:
                     return "the round has no reports"
                 return method.refusal(round.oracle, available)
 
-            with watched():
-                return [
-                    (each, source_of(each, round.oracle, is_complete), reason(each))
-                    for each in METHODS.values()
-                ]
+            return [
+                (each, source_of(each, round.oracle, is_complete), reason(each))
+                for each in METHODS.values()
+            ]
 
         return await caller.run(check)
 
@@ -91,8 +89,7 @@ class Analyses:
     ) -> RecoverResult:
         """Return a recovery; `targets` and `history` replace those of the request.
 
-        Raises what `RecoveryAnalysis.look_up` and `WorkerPool.run` raise, ParameterError, and
-        ContractError for a method that breaks its contract.
+        Raises what `RecoveryAnalysis.look_up` and `WorkerPool.run` raise, and ParameterError.
         """
         analysis = RecoveryAnalysis(self._reader, round, request, targets, history)
         return await self._run(analysis, caller)
@@ -147,11 +144,5 @@ class Analyses:
                 on_start=on_start,
             )
 
-        try:
-            packed = await self._cache.get(key, work, keyed=keyed)
-        except AnalysisFailedError as error:
-            plugins = analysis.plugins
-            if not plugins or any(plugin in str(error) for plugin in plugins):
-                raise
-            raise AnalysisFailedError(f"{' or '.join(plugins)}: {error}") from error
+        packed = await self._cache.get(key, work, keyed=keyed)
         return analysis.unpack(packed)

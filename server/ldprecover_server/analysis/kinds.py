@@ -16,7 +16,6 @@ from ldprecover.errors import ParameterError
 from ldprecover.evidence.alarms import DEFAULT_RATE
 from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
-from ldprecover.plugins import distribution_of, named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import AUTO, METHODS, NEEDS, Method, RecoveryRequest, chosen_method
 from ldprecover_interface.certificates import CertificateRequest
@@ -95,11 +94,6 @@ class Analysis(ABC, Generic[R]):
         self.tally, self.is_complete = self.reader.evidence(self.round)
         self._check(key)
 
-    @property
-    def plugins(self) -> list[str]:
-        """The plugins that it runs, as `named`."""
-        return _plugins("protocol", self.round.oracle.protocol)
-
     def key(self) -> bytes:
         """Return a digest of everything that the result depends on, and release the tally.
 
@@ -117,7 +111,7 @@ class Analysis(ABC, Generic[R]):
         return self._task(tally, is_complete), reports
 
     def compute(self) -> R:
-        """Return the result of a quick analysis. Raises ParameterError and ContractError."""
+        """Return the result of a quick analysis. Raises ParameterError."""
         result: R = self._task(self.tally, self.is_complete).run(None)  # type: ignore[assignment]
         return result
 
@@ -173,10 +167,6 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         self._earlier: list[StoredRound] | None = None
         self._history: list[StoredRound] = []
 
-    @property
-    def plugins(self) -> list[str]:
-        return [*_plugins("method", self.method.name), *super().plugins]
-
     def _check(self, key: str | None) -> None:
         targets: Sequence[int] = ()
         if self._targets == INFER:
@@ -197,8 +187,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         if self.reads and not self.is_complete:
             raise self._incomplete()
         self._history = self.reader.history(self.round, self._history_names, key)
-        # A plugin may take any time or end its process, so it never runs in the server.
-        is_long = self.reads or bool(self.plugins) or method.long
+        is_long = self.reads or method.long
         self.is_quick = not is_long and oracle.domain_size <= _QUICK_ITEMS
 
     def stored(self) -> bytes | None:
@@ -277,7 +266,7 @@ class SuspectsAnalysis(Analysis[Suspects]):
         super().__init__(reader, round)
         self._rate = rate
         self._drift = drift
-        self.is_quick = round.oracle.domain_size <= _QUICK_ITEMS and not self.plugins
+        self.is_quick = round.oracle.domain_size <= _QUICK_ITEMS
         self.earlier: list[StoredRound] = []
 
     def _check(self, key: str | None) -> None:
@@ -307,7 +296,7 @@ class CertificateAnalysis(Analysis[CertificateResult]):
         self._request = request
         self.reads = request.reports
         work = max(1, len(request.questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
-        self.is_quick = not self.reads and work <= _QUICK_ITEMS and not self.plugins
+        self.is_quick = not self.reads and work <= _QUICK_ITEMS
         self._seed: str | None = None
         self.questions: tuple[AnyQuestion, ...] = ()
 
@@ -402,11 +391,6 @@ class VerdictAnalysis(Analysis[VerdictResult]):
             self._alarms._task(tally, is_complete),
             self._certificate._task(tally, is_complete),
         )
-
-
-def _plugins(kind: str, name: str) -> list[str]:
-    """Return the name of a plugin in a list, which is empty for a built-in."""
-    return [named(kind, name)] if distribution_of(f"ldprecover.{kind}s", name) is not None else []
 
 
 def _versions(rounds: Sequence[StoredRound]) -> list[tuple[int, int]]:

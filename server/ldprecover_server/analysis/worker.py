@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ldprecover import counting, plugins
-from ldprecover.errors import ContractError, ParameterError
+from ldprecover.errors import ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
 from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
@@ -138,15 +138,11 @@ def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> tuple[
             reply = framing.REJECTED, str(error)
         except _NoSpaceError as error:
             reply = framing.TOO_LARGE, str(error)
-        except ContractError as error:
-            reply = framing.FAILED, f"{' '.join(str(error).split())}\n{traceback.format_exc()}"
         except EngineError:  # only the log may name the cluster's address
             message = "the cluster that works on it was lost, or not found"
             reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
-        except BaseException as error:  # noqa: BLE001  the server logs the traceback
-            kind = type(error).__name__
-            message = f"{name} raised {kind}" if (name := plugins.blamed(error)) else ""
-            reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
+        except BaseException:  # noqa: BLE001  the server logs the traceback
+            reply = framing.FAILED, f"\n{traceback.format_exc()}"
     return reply[0], reply[1].encode()
 
 

@@ -14,7 +14,7 @@ from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis import __name__ as package
 from ldprecover_server.analysis import framing
-from ldprecover_server.analysis.tasks import Task
+from ldprecover_server.analysis.tasks import RecoverTask, Task
 from ldprecover_server.analysis.worker import TaskLimits
 from ldprecover_server.errors import AnalysisFailedError, AnalysisTooLargeError
 
@@ -94,7 +94,8 @@ class WorkerProcess:
             raise AnalysisTooLargeError(body.decode())
         if kind == framing.FAILED:
             message, _, trace = body.decode().partition("\n")
-            _log.error("an analysis failed:\n%s", trace)
+            method = f" by {task.request.method}" if isinstance(task, RecoverTask) else ""
+            _log.error("an analysis of %s%s failed:\n%s", task.oracle.protocol, method, trace)
             raise AnalysisFailedError(message or "the server's log says why")
         self._is_in_step = True
         if kind == framing.REJECTED:

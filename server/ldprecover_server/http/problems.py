@@ -16,8 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from ldprecover import plugins
-from ldprecover.errors import ContractError, LDPRecoverError
+from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
@@ -102,8 +101,6 @@ def install(app: FastAPI) -> None:
     """Answer every error of the application with a problem."""
 
     async def on_error(request: Request, error: Exception) -> Response:
-        if isinstance(error, ContractError):
-            _log.error("a plugin failed", exc_info=error)
         return problem_response(error)
 
     async def on_validation(request: Request, error: Exception) -> Response:
@@ -120,9 +117,7 @@ def install(app: FastAPI) -> None:
 
     async def on_failure(request: Request, error: Exception) -> Response:
         # Starlette raises the error again for the log, and uvicorn then cuts the connection.
-        return problem_response(
-            errors.InternalError(plugins.blamed(error)), {"Connection": "close"}
-        )
+        return problem_response(errors.InternalError(), {"Connection": "close"})
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)

@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ldprecover import ContractError, FrequencyOracle, Tally
-from ldprecover.types import Reports
-from ldprecover_server.errors import protocol_failed
+from ldprecover import FrequencyOracle, Tally
 from ldprecover_server.shuffle import shuffled
 from ldprecover_server.storage import SealedBatch
-from ldprecover_server.watchdog import watched
 
 _KEY_BYTES = 16
 _MANY_CELLS = 1 << 19  # hashed in 0.05 to 0.15 ms; a thread switch takes a fraction of it
@@ -81,18 +78,7 @@ class Submission:
     def count(self) -> None:
         """Count its reports before its group does."""
         reports = np.frombuffer(self.packed, dtype=self.oracle.wire.dtype)
-        self.counted = _tally(self.oracle, reports)
-
-
-def _tally(oracle: FrequencyOracle, reports: Reports) -> Tally:
-    """Count reports. Raises ContractError, whatever the protocol's code raises."""
-    try:
-        with watched():
-            return Tally.of(oracle, reports)
-    except ContractError:
-        raise
-    except BaseException as error:  # SystemExit would end the thread
-        raise protocol_failed(oracle, "counted", error) from error
+        self.counted = Tally.of(self.oracle, reports)
 
 
 @dataclass
@@ -103,32 +89,11 @@ class Batch:
     submissions: list[Submission] = field(default_factory=list)
     whole: SealedBatch | None = None
 
-    def count(self) -> dict[Submission, ContractError]:
-        """Hash, count, shuffle and seal all submissions.
-
-        Removes the submissions that the protocol cannot count; returns them with the error.
-        """
+    def count(self) -> None:
+        """Hash, count, shuffle and seal all submissions."""
         for submission in self.submissions:
             submission.hash()
-        failed = self._failed(self.submissions)
-        if failed and len(self.submissions) > 1:
-            # One report must not take the others of its round with it.
-            failed = {}
-            for submission in self.submissions:
-                failed |= self._failed([submission])
-            rest = [each for each in self.submissions if each not in failed]
-            if rest:
-                failed |= self._failed(rest)
-        self.submissions = [each for each in self.submissions if each not in failed]
-        return failed
-
-    def _failed(self, submissions: list[Submission]) -> dict[Submission, ContractError]:
-        """Seal submissions; return all with the error if the protocol cannot count them."""
-        try:
-            self.whole = self._sealed(submissions)
-        except ContractError as error:
-            return dict.fromkeys(submissions, error)
-        return {}
+        self.whole = self._sealed(self.submissions)
 
     def seal(self, positions: Sequence[int]) -> SealedBatch:
         assert self.whole is not None
@@ -151,7 +116,7 @@ class Batch:
                 else others[0].packed
             )
             pieces.append(np.frombuffer(packed, oracle.wire.dtype))
-            counted.append(_tally(oracle, pieces[-1]))
+            counted.append(Tally.of(oracle, pieces[-1]))
         tally = counted[0]
         if len(counted) > 1:
             summary = np.sum([part.summary for part in counted], axis=0)

@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 
-from ldprecover import plugins
 from ldprecover_server.errors import (
     InternalError,
     KeyReusedError,
@@ -246,12 +245,13 @@ class Ingest:
             self._is_failing = True
             _log.warning("a group of %d submissions was not stored: %s", len(group), error)
             return dict.fromkeys(group, error)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException:  # noqa: BLE001
             # The writer must survive it: the next groups must be stored.
-            _log.exception("a group of %d submissions failed", len(group))
+            protocols = ", ".join(sorted({submission.oracle.protocol for submission in group}))
+            _log.exception("a group of %d submissions of %s failed", len(group), protocols)
             rounds = {submission.seq for submission in group}
             if len(rounds) == 1:
-                return dict.fromkeys(group, InternalError(plugins.blamed(error)))
+                return dict.fromkeys(group, InternalError())
         results: Results = {}
         for seq in rounds:  # the error may be of one round
             results |= self._commit([each for each in group if each.seq == seq])
@@ -267,13 +267,8 @@ class Ingest:
         results: Results = {}
         with metrics.counting_seconds.time():
             for batch in by_round.values():
-                failed = batch.count()
-                for error in [*failed.values()][:1]:
-                    _log.error("%d submissions were not counted", len(failed), exc_info=error)
-                results |= {each: InternalError(str(error)) for each, error in failed.items()}
-        batches = [batch for batch in by_round.values() if batch.submissions]
-        if not batches:
-            return results
+                batch.count()
+        batches = list(by_round.values())
         with metrics.commit_seconds.time():
             outcomes = self._commit_with_retries(batches)
         self._is_failing = False

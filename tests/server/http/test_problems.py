@@ -13,7 +13,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import LDPRecoverError
-from ldprecover.errors import ContractError, ParameterError, ReportError
+from ldprecover.errors import ParameterError, ReportError
 from ldprecover_interface.problems import ProblemType
 from ldprecover_interface.results import RecoveryRequest
 from ldprecover_server import errors
@@ -36,7 +36,6 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
     ]
     slugs = {cls: errors.as_service_error(cls("for this reason")).type.slug for cls in classes}
     assert slugs == {
-        ContractError: "analysis-failed",
         ParameterError: "invalid-parameter",
         ReportError: "invalid-report",
     }

@@ -438,44 +438,29 @@ def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> 
     assert all(row.digest not in plain for row in rows)
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        KeyError("boom"),
-        SystemExit(3),
-        MemoryError(),
-        np.full(50, np.nan),
-        np.full(50, -1),
-        np.zeros(1, np.int64),
-    ],
-    ids=lambda each: type(each).__name__,
-)
-def test_protocol_that_cannot_count_fails_its_own_report_alone(
+@pytest.mark.parametrize("error", [KeyError("boom"), SystemExit(3), MemoryError()])
+def test_protocol_that_cannot_count_fails_its_round_alone(
     app: InProcess,
     id: str,
     commits: Commits,
-    broken: BaseException | np.ndarray,
+    error: BaseException,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The protocol fails for reports of item 49, in two of the three rounds of a group."""
+    """The protocol fails for reports of item 49, which one of the two rounds of a group has."""
     summarise = GRR.summarise
 
     def summarise_or_fail(self: GRR, reports: Reports) -> Any:
-        if (reports != 49).all():
-            return summarise(self, reports)
-        if isinstance(broken, BaseException):
-            raise broken
-        return broken
+        if (reports == 49).any():
+            raise error
+        return summarise(self, reports)
 
     monkeypatch.setattr(GRR, "summarise", summarise_or_fail)
-    culprit, other = (app.open_round("grr", domain_size=50) for _ in range(2))
-    requests = [post(id, [1]), post(id, [49]), post(id, [2]), post(culprit, [49]), post(other, [3])]
+    other = app.open_round("grr", domain_size=50)
+    requests = [post(other, [3]), post(id, [1]), post(id, [49]), post(other, [4])]
     answers = in_one_group(app, commits, *requests)
-    assert [answer.status_code for answer in answers] == [202, 500, 202, 500, 202]
-    assert "the protocol 'grr' r" in answers[1].json()["detail"]
-    assert commits.sizes == [1, 3]
-    assert [np.flatnonzero(counts(app, each)).tolist() for each in (id, other)] == [[1, 2], [3]]
-    assert app.run(send(app, post(culprit, [5]))).status_code == 202
+    assert [answer.status_code for answer in answers] == [202, 500, 500, 202]
+    assert [np.flatnonzero(counts(app, each)).tolist() for each in (id, other)] == [[], [3, 4]]
+    assert app.run(send(app, post(id, [5]))).status_code == 202
 
 
 def test_unknown_error_of_a_commit_fails_one_round_of_its_group(

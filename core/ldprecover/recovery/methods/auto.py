@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.checking import recovered_by
 from ldprecover.recovery.contract import AUTO, METHODS, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods import unmix
 from ldprecover.recovery.unmixing import LEAST_ITEMS
@@ -50,7 +49,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         n = inputs.reports.tally().n or None
     method, reason = chosen_method(inputs.oracle, inputs.available, n)
     request = replace(inputs.request, method=method.name)
-    recovery = recovered_by(method, replace(inputs, request=request))
+    recovery = method.recover(replace(inputs, request=request))
     return replace(recovery, notes=(f"{AUTO} chose {method.name}: {reason}.", *recovery.notes))
 
 

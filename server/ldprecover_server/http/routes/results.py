@@ -41,7 +41,6 @@ from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
-from ldprecover_server.watchdog import watched
 
 router = APIRouter(tags=["results"], route_class=BodyRoute)
 round_router = APIRouter(prefix=paths.ROUND, tags=["results"], route_class=BodyRoute)
@@ -73,8 +72,7 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
         info, tally = caller.services.results.counted(round, caller.key)
         with caller.services.write(info):
             labels = caller.services.rounds.labels(info)
-            with watched():
-                message = _frequencies(info, labels, tally)
+            message = _frequencies(info, labels, tally)
             if form == "csv":
                 return _frequencies_as_csv(message, labels)
             return json_response(message, labels=labels)

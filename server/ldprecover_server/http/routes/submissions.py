@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
-from ldprecover import ContractError, FrequencyOracle, LDPRecoverError, ReportError, plugins
+from ldprecover import FrequencyOracle, LDPRecoverError
 from ldprecover.protocols import wire
 from ldprecover_interface import paths
 from ldprecover_interface.submissions import Accepted
@@ -24,7 +24,6 @@ from ldprecover_server.errors import (
     MethodNotAllowedError,
     RoundReplacedError,
     ServiceError,
-    protocol_failed,
 )
 from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
@@ -32,7 +31,6 @@ from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.problems import ProblemResponse, problem_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
-from ldprecover_server.watchdog import watched
 
 _log = logging.getLogger(__name__)
 
@@ -57,14 +55,11 @@ class SubmissionRoute:
         body = Body(self._services.bodies, scope, receive)
         try:
             answer = await self._submit(scope, body)
-        except ContractError as error:
-            _log.exception("a submission failed")
-            await _problem(InternalError(str(error)), body)(scope, receive, send)
         except (ServiceError, LDPRecoverError) as error:
             await _problem(error, body)(scope, receive, send)
-        except Exception as error:  # noqa: BLE001
+        except Exception:  # noqa: BLE001
             _log.exception("a submission failed")
-            await _problem(InternalError(plugins.blamed(error)), body)(scope, receive, send)
+            await _problem(InternalError(), body)(scope, receive, send)
         else:
             headers = [
                 (b"content-type", b"application/json"),
@@ -115,7 +110,7 @@ class SubmissionRoute:
             sent = await body.read(self._limit(round, sender, packed), _TYPES)
             if len(sent) > THREAD_BYTES:
                 reports = await to_thread.run_sync(
-                    watched()(decode_reports),
+                    decode_reports,
                     *(round.oracle, sent, packed),
                     limiter=services.bodies.threads,
                 )
@@ -183,16 +178,8 @@ def _decoder(oracle: FrequencyOracle) -> ReportDecoder:
 def decode_reports(
     oracle: FrequencyOracle, body: bytes | bytearray, packed: bool
 ) -> bytes | bytearray:
-    """Return the reports of a body, packed.
-
-    Raises ReportError, and ContractError for any other error of the protocol.
-    """
-    try:
-        if packed:
-            oracle.wire.check_submission(oracle.wire.unpack(body))
-            return body
-        return _decoder(oracle)(body)
-    except ReportError:
-        raise
-    except BaseException as error:  # SystemExit would end the server
-        raise protocol_failed(oracle, "read", error) from error
+    """Return the reports of a body, packed. Raises ReportError."""
+    if packed:
+        oracle.wire.check_submission(oracle.wire.unpack(body))
+        return body
+    return _decoder(oracle)(body)
