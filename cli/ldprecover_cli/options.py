@@ -155,31 +155,34 @@ def eta_of(text: str) -> float | str:
     return text if number is None else number
 
 
-def method_options(texts: Sequence[str] | None) -> dict[str, float]:
-    """Return the numbers of NAME=VALUE by name. Raises UsageError."""
-    return _by_name("--option", "least=3", texts)
+def method_options(texts: Sequence[str] | None) -> dict[str, float | str]:
+    """Return the numbers and words of NAME=VALUE by name. Raises UsageError."""
+    return _by_name("--option", "a value, as least=3", texts)
 
 
 def own_parameters(texts: Sequence[str] | None) -> dict[str, int]:
     """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
-    parameters = _by_name("--parameter", "few=3", texts)
+    parameters = _by_name("--parameter", "a number, as few=3", texts)
     for name, value in parameters.items():
         if not isinstance(value, int):
-            raise UsageError(f"--parameter {name} must be an integer, not {value:g}")
+            raise UsageError(f"--parameter {name} must be an integer, not {value}")
     return cast(dict[str, int], parameters)
 
 
-def _by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, float]:
-    """Return the numbers of NAME=VALUE by name, whole numbers as integers."""
-    options: dict[str, float] = {}
+def _by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, float | str]:
+    """Return the values of NAME=VALUE by name: words, numbers, whole ones as integers."""
+    options: dict[str, float | str] = {}
     for text in texts or []:
         name, _, value = text.partition("=")
         number = _number(value)
-        if not name or number is None:
-            raise UsageError(f"{option} takes a name and a number, as {example}, not {text!r}")
+        if not name or not value:
+            raise UsageError(f"{option} takes a name and {example}, not {text!r}")
         if name in options:
             raise UsageError(f"{option} {name} is given twice")
-        options[name] = int(number) if number.is_integer() else number
+        if number is None:
+            options[name] = value
+        else:
+            options[name] = int(number) if number.is_integer() else number
     return options
 
 

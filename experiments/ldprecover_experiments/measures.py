@@ -92,7 +92,7 @@ class MethodSpec:
     targets: bool = False
     malicious_model: str = "paper"
     support: bool = False
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float | str] = field(default_factory=dict)
     reads: bool = True
     history: bool = False
 

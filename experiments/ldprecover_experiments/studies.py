@@ -79,7 +79,7 @@ class MethodForm(Form):
     targets: bool = False
     malicious_model: str = "paper"
     support: bool = False
-    options: dict[str, float] = Field(default_factory=dict)
+    options: dict[str, float | str] = Field(default_factory=dict)
     reads: bool = True
     history: bool = False
 

@@ -8,13 +8,14 @@ from ldprecover_interface.base import Count, Message, Text
 
 
 class MethodOption(Message):
-    """A number that a method takes."""
+    """An option of a method: a number in a range, or one of `choices`."""
 
     name: Text
-    default: int | float = Field(description="An integer if the option is an integer.")
-    low: int | float
-    high: int | float
+    default: int | float | str = Field(description="An integer if the option is an integer.")
+    low: int | float | None
+    high: int | float | None
     meaning: str
+    choices: list[str] = Field(description="The values of an option that is a text.")
 
 
 class MethodSummary(Message):

@@ -86,7 +86,7 @@ class RecoveryRequest(Request):
         default=None,
         description="For `custom`: the share of malicious reports that support each item.",
     )
-    options: dict[str, int | float] = Field(
+    options: dict[str, int | float | str] = Field(
         default={}, description="Options of the method by name."
     )
     history: list[str] = Field(

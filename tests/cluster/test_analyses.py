@@ -77,7 +77,7 @@ def test_a_server_uses_a_cluster_over_tls_once_it_has_workers(tmp_path: Path) ->
             round = server.open_round("grr", domain_size=9)["id"]
             items = np.arange(90, dtype="<u4") % 9
             assert server.submit(round, items.tobytes(), key=server.admin_key).status_code == 202
-            fields = {"method": "detection-any", "targets": ["0"]}
+            fields = {"method": "detection", "targets": ["0"]}
             response = server.http.post(f"/rounds/{round}/recover", json=fields)
             assert response.status_code == 200, response.text
             assert response.json()["recovered"] == pytest.approx([0.0] + [1 / 8] * 8)

@@ -147,7 +147,7 @@ def test_a_dataset_gives_the_servers_numbers(run: Run, server: ServerProcess) ->
     export = server.http.get(f"/rounds/{round}/export", headers=server.admin).content
     written("data", RoundExport.from_json(export), rows)
     for method, targets in (
-        ("detection-any", TARGETS),
+        ("detection", TARGETS),
         ("conditional-probability", TARGETS[:1]),
         ("diffstats", ()),
     ):
@@ -244,7 +244,7 @@ def test_rejects_reports_that_differ_from_the_counts(
             "the scheduler must be tls://HOST:PORT for another",
         ),
         ("--reports X --jobs 2 --scheduler tls://a:1", "or --scheduler"),
-        ("--option alpha", "--option takes a name and a number"),
+        ("--option alpha", "--option takes a name and a value"),
         (
             "--output round.json",
             "cannot write round.json: it exists; delete it, or name another file",

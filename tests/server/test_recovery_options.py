@@ -30,7 +30,7 @@ def round(in_process: InProcess) -> str:
     return opened
 
 
-def test_every_option_takes_its_default_and_both_ends_of_its_range(
+def test_every_option_takes_its_default_its_choices_and_both_ends_of_its_range(
     in_process: InProcess, round: str
 ) -> None:
     """As JSON has them, whole numbers without a point; an end may be refused for what the reports
@@ -40,14 +40,18 @@ def test_every_option_takes_its_default_and_both_ends_of_its_range(
     for method in in_process.get(f"/rounds/{round}/methods").json()["methods"]:
         targets = [3] if "targets" in method["needs"] else []
         for option in method["options"]:
-            for end in ("default", "low", "high"):
+            for value in (
+                option["default"],
+                *(option["choices"] or (option["low"], option["high"])),
+            ):
                 body = {
                     "method": method["name"],
                     "targets": targets,
-                    "options": {option["name"]: option[end]},
+                    "options": {option["name"]: value},
                 }
                 answer = in_process.post(f"/rounds/{round}/recover", json=body)
-                assert answer.status_code in ((200,) if end == "default" else (200, 422)), (
+                is_default = value == option["default"]
+                assert answer.status_code in ((200,) if is_default else (200, 422)), (
                     body,
                     answer.text,
                 )
@@ -99,7 +103,7 @@ def test_inferred_targets_are_empty_if_nothing_rose(in_process: InProcess) -> No
     projected = in_process.post(f"/rounds/{opened}/recover", json={"method": "norm-sub"}).json()
     assert answer["recovered"] == projected["recovered"]
     for body, reason in (
-        ({"method": "detection-all"}, "detection-all needs the attacked items (targets)"),
+        ({"method": "detection"}, "detection needs the attacked items (targets)"),
         ({"malicious_model": "padded"}, "malicious_model padded needs targets"),
     ):
         refused = in_process.post(f"/rounds/{opened}/recover", json=body | {"targets": "infer"})

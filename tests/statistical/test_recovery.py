@@ -11,7 +11,7 @@ they are.
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -96,11 +96,11 @@ def assert_near(cell: tuple[float, float], error: float, gain: float | None) -> 
 POST = [
     "none",
     "norm-sub",
-    "norm-mul",
-    "norm-cut",
-    "base-cut",
-    "normalization",
-    "rsn",
+    "norm mul",
+    "norm cut",
+    "norm base-cut",
+    "norm normalization",
+    "norm rsn",
     "ldprecover",
 ]
 CLEAN = {
@@ -135,9 +135,15 @@ def test_each_post_processing_errs_as_simulated(
     """
     oracle, users = ORACLES[protocol], zipf(N)
     for i, name in enumerate(POST):
+        method, _, variant = name.partition(" ")
+        options = {"variant": variant} if variant else {}
 
-        def recovered(_: Round, f_z: np.ndarray, n: int, name: str = name) -> np.ndarray:
-            return f_z if name == "none" else recover(oracle, f_z, name, n=n).recovered
+        def recovered(
+            _: Round, f_z: np.ndarray, n: int, method: str = method, options: Any = options
+        ) -> np.ndarray:
+            if method == "none":
+                return f_z
+            return recover(oracle, f_z, RecoveryRequest(method, options=options), n=n).recovered
 
         cell = measured(protocol, users, recovered, attacked=attacked)
         record_property(name, cell)
@@ -276,8 +282,10 @@ def test_unprojected_grr_detection_is_worse_than_the_attack(
     genuine = oracle.perturb(np.repeat(np.arange(D), users), rng)
     reports = np.concatenate([genuine, MGA(targets.tolist()).reports(oracle, M, rng)])
     f_z = oracle.estimate(oracle.support_counts(reports), len(reports))
-    raw = recover(oracle, reports, RecoveryRequest("detection-any-unprojected", targets=targets))
-    projected = recover(oracle, reports, RecoveryRequest("detection-any", targets=targets))
+    raw = recover(
+        oracle, reports, RecoveryRequest("detection", targets=targets, options={"project": 0})
+    )
+    projected = recover(oracle, reports, RecoveryRequest("detection", targets=targets))
     dropped = round(raw.eta / (1 + raw.eta) * len(reports)) - M
     assert dropped / N == pytest.approx(0.097, abs=0.01)
     truth = users / N

@@ -49,7 +49,7 @@ class RecoveryRequest:
     targets: Iterable[int] = ()
     malicious_model: str = "paper"
     support: ArrayLike | None = None
-    options: Mapping[str, float] = field(default_factory=dict)
+    options: Mapping[str, float | str] = field(default_factory=dict)
     history: Iterable[tuple[FrequencyOracle, Tally]] = ()
 
     def __post_init__(self) -> None:
@@ -225,16 +225,36 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Option:
-    """A numeric option of one method, with its default and its inclusive range."""
+    """An option of one method, with its default: a number in an inclusive range, or one of
+    `choices`. Raises ParameterError for a default without its range or choices.
+
+        Option("least", 4, 2, 12, "Items of the smallest sets looked at")
+        Option("match", "any", meaning="Targets that a report must support", choices=("any", "all"))
+    """
 
     name: str
-    default: float
-    low: float
-    high: float
-    meaning: str
+    default: float | str
+    low: float | None = None
+    high: float | None = None
+    meaning: str = ""
+    choices: tuple[str, ...] = ()
 
-    def check(self, value: object) -> float:
-        """Return the value in the type of the default. Raises ParameterError outside the range."""
+    def __post_init__(self) -> None:
+        if isinstance(self.default, str):
+            if self.default not in self.choices:
+                raise ParameterError(f"{self.name}: the default must be one of the choices")
+        elif self.low is None or self.high is None:
+            raise ParameterError(f"{self.name}: a number has a lowest and a highest value")
+
+    def check(self, value: object) -> float | str:
+        """Return the value in the type of the default. Raises ParameterError for another one."""
+        if isinstance(self.default, str):
+            if value not in self.choices:
+                names = ", ".join(self.choices)
+                raise ParameterError(f"{self.name} must be one of {names}, not {value!r:.40}")
+            return str(value)
+        assert self.low is not None
+        assert self.high is not None
         integer, number = isinstance(self.default, int), real(value)
         if (
             number is None
@@ -321,11 +341,11 @@ class Method:
         ignored = [name for name in request.assumptions if name not in uses]
         return f"{self.name} does not use {', '.join(ignored)}{under}." if ignored else None
 
-    def checked(self, options: Mapping[str, object]) -> Mapping[str, float]:
+    def checked(self, options: Mapping[str, object]) -> Mapping[str, float | str]:
         """Return the options, with defaults for missing ones. Raises ParameterError."""
         if not isinstance(options, Mapping):
             raise ParameterError(
-                f"options must be a mapping of names to numbers, not {options!r:.40}"
+                f"options must be a mapping of names to values, not {options!r:.40}"
             )
         known_options = {option.name: option for option in self.options}
         for name in options:

@@ -61,7 +61,7 @@ def test_merged_histograms_serve_methods_that_read_reports(run: Run) -> None:
         export = RoundExport(f"R{number}", "letters", parameters, Tally.of(oracle, part))
         Path(f"{number}.json").write_text(json.dumps(export.to_dict()), encoding="utf-8")
     run("file merge 0.json 1.json --output all.json").succeeds()
-    for method in ("em", "fiad", "k-means", "detection-any"):
+    for method in ("em", "fiad", "k-means", "detection"):
         request = RecoveryRequest(method, targets=[3])
         result = run(f"file recompute all.json --method {method} --target d").json
         assert result["recovered"] == recover(oracle, reports, request).recovered.tolist()

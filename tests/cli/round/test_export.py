@@ -26,7 +26,10 @@ def exported(on_server: Run, server: ServerProcess) -> str:
     [
         ("", {"method": "auto"}),
         ("--method ldprecover --target 1 --eta 0.1", {"targets": ["1"], "eta": 0.1}),
-        ("--method base-cut --option alpha=1", {"method": "base-cut", "options": {"alpha": 1}}),
+        (
+            "--method norm --option variant=base-cut --option alpha=1",
+            {"method": "norm", "options": {"variant": "base-cut", "alpha": 1}},
+        ),
         (
             "--method ldprecover --malicious-model custom --support shares.txt",
             {"malicious_model": "custom", "support": [0.9, 0.1, 0, 0.5]},

@@ -37,7 +37,7 @@ READ = [
     (protocol, name)
     for protocol, oracle in ORACLES.items()
     for name in (*READING, "unmix")
-    if METHODS[name].unfit(oracle) is None and (protocol, name[:13]) != ("grr", "detection-all")
+    if METHODS[name].unfit(oracle) is None
 ]
 every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 

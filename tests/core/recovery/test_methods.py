@@ -186,7 +186,7 @@ def test_note_if_the_reports_are_not_of_the_frequencies() -> None:
     oracle, rng = OUE(1, 30), np.random.default_rng(1)
     reports = oracle.perturb(rng.integers(0, 30, 500), rng)
     f_z = estimates_of(oracle, reports)
-    request = RecoveryRequest("detection-any", targets=[1])
+    request = RecoveryRequest("detection", targets=[1])
     for frequencies, expected in ((f_z, False), (f_z + 0.01, True)):
         result = _run(oracle, frequencies, request, reports=reports)
         assert ("not those of the poisoned" in result.notes[-1]) == expected
@@ -214,11 +214,19 @@ def test_method_states_what_it_needs_gives_and_costs(method: Method) -> None:
     assert "reports" in method.needs or "counts" in method.needs
     for option in method.options:
         assert option.meaning
-        for fitting in (option.default, option.low, option.high):
-            for value in (fitting, float(fitting), np.float64(fitting)):
-                taken = method.checked({option.name: value})[option.name]
-                assert (type(taken), taken) == (type(option.default), fitting)
-        for bad in (option.low - 1, option.high + 1, "1", True, None, np.nan):
+        if option.choices:
+            fitting: list[Any] = [*option.choices]
+            unfit: list[Any] = ["1", 1, True, None]
+        else:
+            assert option.low is not None
+            assert option.high is not None
+            fitting = [option.default, option.low, option.high]
+            unfit = [option.low - 1, option.high + 1, "1", True, None, np.nan]
+        for value in fitting:
+            for given_value in (value, value if option.choices else np.float64(value)):
+                taken = method.checked({option.name: given_value})[option.name]
+                assert (type(taken), taken) == (type(option.default), value)
+        for bad in unfit:
             with pytest.raises(ParameterError, match=f"{option.name} must be"):
                 method.checked({option.name: bad})
     with pytest.raises(ParameterError, match=f"{method.name} has no option 'magic'"):

@@ -37,7 +37,7 @@ READ = [
     pytest.param(protocol, name, id=f"{name}-{protocol}")
     for protocol, oracle in ORACLES.items()
     for name in READING
-    if METHODS[name].unfit(oracle) is None and (protocol, name[:13]) != ("grr", "detection-all")
+    if METHODS[name].unfit(oracle) is None
 ]
 UNARY = pytest.mark.parametrize("protocol", ["oue", "olh"])
 ROWS = 1_000

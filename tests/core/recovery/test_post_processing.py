@@ -15,23 +15,24 @@ D, N = 12, 1000
 ORACLE = OUE(0.5, D)
 
 
-def processed(name: str, f: np.ndarray, **options: float) -> np.ndarray:
-    return recover(ORACLE, f, RecoveryRequest(name, options=options), n=N).recovered
+def processed(variant: str, f: np.ndarray, **options: float) -> np.ndarray:
+    request = RecoveryRequest("norm", options={"variant": variant, **options})
+    return recover(ORACLE, f, request, n=N).recovered
 
 
-def norm(f: list[float]) -> list[float]:
+def add(f: list[float]) -> list[float]:
     """Wang et al. (NDSS 2020): add delta so that the sum is 1."""
     delta = (1 - sum(f)) / len(f)
     return [x + delta for x in f]
 
 
-def norm_mul(f: list[float]) -> list[float]:
+def mul(f: list[float]) -> list[float]:
     """Negative estimates to 0, a factor gamma so that the sum is 1."""
     positive = [max(x, 0.0) for x in f]
     return [x / sum(positive) for x in positive]
 
 
-def norm_cut(f: list[float]) -> list[float]:
+def cut(f: list[float]) -> list[float]:
     """Negative to 0; from the largest down until the total passes 1; the rest 0."""
     result, total = [0.0] * len(f), 0.0
     for v in sorted(range(len(f)), key=lambda v: -f[v]):
@@ -61,7 +62,7 @@ def rsn(f: list[float]) -> list[float]:
     """
     p, q = ORACLE.p, ORACLE.q
     small = 3 * np.sqrt(q * (1 - q) / N) / (p - q)
-    values = norm(f)
+    values = add(f)
     while any(x < 0 for x in values):
         excess = -sum(x for x in values if x < 0)
         values = [max(x, 0.0) for x in values]
@@ -74,7 +75,7 @@ def rsn(f: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "definition", [norm, norm_mul, norm_cut, base_cut, normalization, rsn], ids=lambda f: f.__name__
+    "definition", [add, mul, cut, base_cut, normalization, rsn], ids=lambda f: f.__name__
 )
 @given(
     seed=st.integers(0, 2**32),
@@ -94,7 +95,7 @@ def test_post_processing_is_its_definition(
 def test_equal_estimates_stay_or_go_together_in_norm_cut() -> None:
     f = np.zeros(D)
     f[:4] = 0.4
-    assert processed("norm-cut", f).tolist() == f.tolist()
+    assert processed("cut", f).tolist() == f.tolist()
 
 
 def test_equal_estimates_become_uniform() -> None:
@@ -102,9 +103,9 @@ def test_equal_estimates_become_uniform() -> None:
 
 
 def test_nothing_positive_is_nothing_to_scale() -> None:
-    with pytest.raises(ParameterError, match="norm-mul: no estimate is positive"):
-        processed("norm-mul", np.full(D, -0.1))
-    assert not processed("norm-cut", np.full(D, -0.1)).any()
+    with pytest.raises(ParameterError, match="norm: no estimate is positive"):
+        processed("mul", np.full(D, -0.1))
+    assert not processed("cut", np.full(D, -0.1)).any()
 
 
 def test_alpha_is_the_noise_that_base_cut_allows() -> None:
@@ -123,15 +124,23 @@ def test_alpha_is_the_noise_that_base_cut_allows() -> None:
 @pytest.mark.parametrize("d", [2, 3, 4])
 def test_base_cut_takes_only_negative_estimates_of_few_items(d: int) -> None:
     f = np.linspace(-0.01, 0.6, d)
-    assert recover(GRR(1, d), f, "base-cut", n=10).recovered.tolist() == np.maximum(f, 0).tolist()
+    request = RecoveryRequest("norm", options={"variant": "base-cut"})
+    assert recover(GRR(1, d), f, request, n=10).recovered.tolist() == np.maximum(f, 0).tolist()
 
 
-@pytest.mark.parametrize("name", ["norm", "norm-mul", "norm-cut", "normalization", "rsn", "mle"])
-def test_huge_estimates_never_overflow(name: str) -> None:
+@pytest.mark.parametrize("variant", ["base-cut", "rsn"])
+def test_noise_needs_the_number_of_reports(variant: str) -> None:
+    request = RecoveryRequest("norm", options={"variant": variant})
+    with pytest.raises(ParameterError, match=f"number of reports for the variant {variant}"):
+        recover(ORACLE, np.full(D, 1 / D), request)
+
+
+@pytest.mark.parametrize("variant", ["add", "mul", "cut", "normalization", "rsn"])
+def test_huge_estimates_never_overflow(variant: str) -> None:
     f = np.zeros(D)
     f[:3] = 1.7e308, 1.7e308, -1.7e308
     try:
-        result = processed(name, f)
+        result = processed(variant, f)
     except ParameterError:
         return
     assert np.isfinite(result).all()

@@ -284,8 +284,8 @@ def test_every_method_uses_the_default_assumptions() -> None:
         ("mle", {"eta": "auto"}, "eta"),
         ("fiad", {"eta": 0.1, "targets": [1]}, "eta, targets"),
         ("ldprecover-km", {"eta": 0.1, "targets": [1]}, "targets"),
-        ("detection-all", {"targets": [1]}, None),
-        ("detection-all", {"eta": 0.1, "targets": [1]}, "eta"),
+        ("detection", {"targets": [1]}, None),
+        ("detection", {"eta": 0.1, "targets": [1]}, "eta"),
         ("conditional-probability", {"eta": 0.1, "targets": [1]}, None),
     ],
 )

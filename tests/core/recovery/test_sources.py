@@ -13,6 +13,7 @@ from ldprecover.recovery import ReportSource
 ORACLE = OUE(1, 20)
 REPORTS = ORACLE.perturb(np.arange(3000) % 7, np.random.default_rng(4))
 TALLY = Tally.of(ORACLE, REPORTS)
+RSN = RecoveryRequest("norm", options={"variant": "rsn"})
 FREQUENCIES = ORACLE.estimate(TALLY.counts(ORACLE), TALLY.n)
 
 
@@ -32,8 +33,8 @@ def test_reports_in_every_form_give_the_same(name: str, reports: Any) -> None:
 
 def test_a_tally_stands_for_its_frequencies_and_n() -> None:
     by_tally, by_frequencies = (
-        recover(ORACLE, TALLY, "rsn"),
-        recover(ORACLE, FREQUENCIES.tolist(), "rsn", n=TALLY.n),
+        recover(ORACLE, TALLY, RSN),
+        recover(ORACLE, FREQUENCIES.tolist(), RSN, n=TALLY.n),
     )
     assert by_tally.recovered.tolist() == by_frequencies.recovered.tolist()
 

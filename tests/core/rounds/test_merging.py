@@ -78,7 +78,7 @@ def test_merge_equals_the_export_of_one_server(
     for request in (
         RecoveryRequest("ldprecover", eta=0.1),
         RecoveryRequest("ldprecover", targets=[2]),
-        "base-cut",
+        RecoveryRequest("norm", options={"variant": "base-cut"}),
     ):
         expected, actual = single.recover(request), at_once.recover(request)
         assert actual.recovered.tolist() == expected.recovered.tolist()

@@ -100,7 +100,7 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
     async with running_pool(count=1, memory_bytes=1 << 25) as pool:
         answers, loaded = [], []
         for tally in (few, many, few):
-            task = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+            task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
             answers.append(await pool.run(partial(with_pieces, task, reports.tobytes())))
             loaded.append("llvmlite" in Path(f"/proc/{min(pool.pids)}/maps").read_text())
     assert loaded == [False, True, True]
@@ -127,7 +127,7 @@ async def test_rejects_invalid_task_before_reading_reports() -> None:
     async with running_pool(count=1) as pool:
         pid = await only_worker(pool)
         with pytest.raises(ParameterError, match="needs the attacked items"):
-            await pool.run(lambda: (recovery("detection-any"), pieces()))
+            await pool.run(lambda: (recovery("detection"), pieces()))
         assert pool.pids == {pid}
         await pool.run(alarms())
 
@@ -334,11 +334,11 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
     rng = np.random.default_rng(5)
     reports = oracle.perturb(rng.integers(11, size=2_000), rng)
     tally = Tally.of(oracle, reports)
-    task = recovery("detection-any", oracle=oracle, tally=tally, targets=(3,))
+    task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
 
     async with running_pool(count=1) as pool:
         result = unpack(RecoverResult, await pool.run(lambda: (task, [reports.tobytes()]))).recovery
-    expected = recover(oracle, reports, RecoveryRequest("detection-any", targets=[3]))
+    expected = recover(oracle, reports, RecoveryRequest("detection", targets=[3]))
     assert result.recovered.tolist() == expected.recovered.tolist()
 
 

@@ -51,7 +51,11 @@ METHODS: tuple[dict[str, object], ...] = (
     {"method": "ldprecover-km", "options": {"subsets": 200, "rate": 1.0}},
     {"method": "diffstats"},
     {"method": "fiad", "options": {"least": 12}},
-    {"method": "detection-all", "targets": list(range(0, 300, 3))},
+    {
+        "method": "detection",
+        "targets": list(range(0, 300, 3)),
+        "options": {"match": "all"},
+    },
     {"method": "conditional-probability", "targets": list(range(0, 300, 3))},
     {"method": "mle"},
 )
@@ -99,7 +103,7 @@ def test_abandoned_reads_of_a_wide_round_do_not_stop_the_server(
 
 
 @variations(
-    {"detection": asking(10, {"method": "detection-any", "targets": [0, 1, 2]})},
+    {"detection": asking(10, {"method": "detection", "targets": [0, 1, 2]})},
     {
         "em": asking(10, EM),
         "alarms": asking(60, "alarms", leave=True),

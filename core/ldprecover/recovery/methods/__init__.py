@@ -19,7 +19,7 @@ BUILT_IN = (
     auto.METHOD,
     ldprecover.METHOD,
     *post_processing.METHODS,
-    *detection.METHODS,
+    detection.METHOD,
     conditional.METHOD,
     diffstats.METHOD,
     fiad.METHOD,

@@ -10,7 +10,7 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
@@ -122,59 +122,55 @@ def _counts(inputs: RecoveryInputs, source: ReportSource, totals: _Counted) -> I
 
 
 def _matches(
-    oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], reading: str
+    oracle: FrequencyOracle, reports: Reports, *, targets: tuple[int, ...], match: str
 ) -> BoolArray:
     """Return which reports support any or all of the targets."""
     supported = oracle.supports(reports, np.array(targets))
-    return np.asarray(supported.any(axis=1) if reading == "any" else supported.all(axis=1))
+    return np.asarray(supported.any(axis=1) if match == "any" else supported.all(axis=1))
 
 
-def _method(reading: str, projected: bool) -> Method:
-    name = f"detection-{reading}" + ("" if projected else "-unprojected")
-
-    def recover(inputs: RecoveryInputs) -> Recovery:
-        """Return the estimate from the reports that do not match the targets (paper, VI-A)."""
-        oracle, targets = inputs.oracle, inputs.targets
-        size = oracle.fixed_size
-        if reading == "all" and size is not None and len(targets) > size:
-            raise ParameterError(
-                f"{name}: a {oracle.protocol} report supports {items_in_words(size)}, so none "
-                f"matches all {len(targets)} targets"
-            )
-        matched = "any target" if reading == "any" else "all targets"
-        notes = [
-            (
-                f"Reports that support {matched} are taken as "
-                f"malicious{_honest_too(inputs, reading)}."
-            )
-        ]
-        if not projected:
-            notes.append("Not projected: the result need not be a distribution.")
-        suspicious = partial(_matches, targets=targets, reading=reading)
-        return drop(inputs, suspicious, notes, targets=targets, projected=projected)
-
-    return Method(
-        name=name,
-        summary=f"Drop reports that support {reading} target{'' if reading == 'any' else 's'}, "
-        "estimate from the rest" + ("" if projected else ", without projection"),
-        uses={"targets", "reports"},
-        recover=recover,
-        needs={"reports", "targets"},
-        gives="distribution" if projected else "frequencies",
-        cost="O(nd), one pass over the reports",
-    )
+def _recover(inputs: RecoveryInputs) -> Recovery:
+    """Return the estimate from the reports that do not match the targets (paper, VI-A)."""
+    oracle, targets, options = inputs.oracle, inputs.targets, inputs.request.options
+    size, match, projected = oracle.fixed_size, str(options["match"]), bool(options["project"])
+    if match == "all" and size is not None and len(targets) > size:
+        raise ParameterError(
+            f"detection: a {oracle.protocol} report supports {items_in_words(size)}, so none "
+            f"matches all {len(targets)} targets"
+        )
+    matched = "any target" if match == "any" else "all targets"
+    notes = [f"Reports that support {matched} are taken as malicious{_honest_too(inputs, match)}."]
+    if not projected:
+        notes.append("Not projected: the result need not be a distribution.")
+    suspicious = partial(_matches, targets=targets, match=match)
+    return drop(inputs, suspicious, notes, targets=targets, projected=projected)
 
 
-def _honest_too(inputs: RecoveryInputs, reading: str) -> str:
+def _honest_too(inputs: RecoveryInputs, match: str) -> str:
     """Return the sentence on honest reports of other items that match the targets by chance."""
     hits = inputs.oracle.laws.hits
     law = None if hits is None else hits.of_others(np.array(inputs.targets))
     if law is None:
         return ""
-    share = float(1 - law[0] if reading == "any" else law[-1])
+    share = float(1 - law[0] if match == "any" else law[-1])
     return f"; of honest reports of the other items a share {share:.3g} does so too"
 
 
-METHODS = tuple(
-    _method(reading, projected) for reading in ("any", "all") for projected in (True, False)
+METHOD = Method(
+    name="detection",
+    summary="Drop reports that support the targets, estimate from the rest (paper, VI-A)",
+    uses={"targets", "reports"},
+    recover=_recover,
+    needs={"reports", "targets"},
+    gives="frequencies",
+    cost="O(nd), one pass over the reports",
+    options=(
+        Option(
+            "match",
+            "any",
+            meaning="Targets that a dropped report supports: any of them, or all",
+            choices=("any", "all"),
+        ),
+        Option("project", 1, 0, 1, "1 projects the estimate on the simplex, 0 does not"),
+    ),
 )

@@ -136,7 +136,9 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     least = min(
         int(inputs.request.options["least"]), items.size
     )  # with three items, the set of all three
-    groups = abnormal_itemsets(source, items, least=least, rate=inputs.request.options["rate"])
+    groups = abnormal_itemsets(
+        source, items, least=least, rate=float(inputs.request.options["rate"])
+    )
     if not source.n:
         raise ParameterError("fiad: there are no reports")
     largest = min(_GROUP, items.size)

@@ -66,7 +66,7 @@ def _clusters(inputs: RecoveryInputs) -> _Clusters:
     """Return the clusters of the estimates of random subsets (Li et al., USENIX Security 2023)."""
     oracle, source, options = inputs.oracle, inputs.reports, inputs.request.options
     assert source is not None  # the contract asks for them
-    subsets, rate, name = int(options["subsets"]), options["rate"], inputs.request.method
+    subsets, rate, name = int(options["subsets"]), float(options["rate"]), inputs.request.method
     sums = source.total_indexed(
         partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"]))
     )

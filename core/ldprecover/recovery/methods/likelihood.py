@@ -144,10 +144,10 @@ def _em(inputs: RecoveryInputs) -> Recovery:
     # A start near the solution: from the uniform distribution it takes thousands of steps.
     start = 0.9 * counts_likelihood(oracle, inputs.poisoned) + 0.1 / oracle.domain_size
     f, steps = expectation_maximisation(
-        source, start, iterations=int(options["iterations"]), tolerance=options["tolerance"]
+        source, start, iterations=int(options["iterations"]), tolerance=float(options["tolerance"])
     )
     note = f"The distribution that makes the reports most likely, after {steps} steps."
-    if steps > options["iterations"]:
+    if steps > int(options["iterations"]):
         note = (
             f"A distribution that makes the reports likely, not the most likely one: the limit of "
             f"{steps - 1} steps came first; give more with the option iterations."

@@ -6,9 +6,9 @@ but for Normalization (Cao et al., USENIX Security 2021) and RSN (Li et al., CCS
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import NormalDist
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def _norm_mul(values: FloatArray) -> FloatArray:
     top = clipped.max()
     if not top > 0:
         raise ParameterError(
-            "norm-mul: no estimate is positive, so there is nothing to scale to sum one"
+            "norm: no estimate is positive, so there is nothing to scale to sum one"
         )
     clipped /= top  # the sum of huge numbers stays finite
     scaled: FloatArray = clipped / clipped.sum()
@@ -61,7 +61,7 @@ def _base_cut(inputs: RecoveryInputs) -> FloatArray:
     alone.
     """
     values = inputs.poisoned
-    share = min(inputs.request.options["alpha"] / values.size, 0.5)
+    share = min(float(inputs.request.options["alpha"]) / values.size, 0.5)
     threshold = NormalDist().inv_cdf(1 - share) * _noise(inputs)
     return np.where(values >= threshold, values, 0.0)
 
@@ -74,7 +74,7 @@ def _normalization(values: FloatArray) -> FloatArray:
         raised = values - values.min()
     top = raised.max()
     if not math.isfinite(top):
-        raise ParameterError("normalization: the estimates are too far apart to be subtracted")
+        raise ParameterError("norm: the estimates are too far apart to be subtracted")
     if top == 0:
         return np.full(values.size, 1 / values.size)
     raised /= top
@@ -102,103 +102,94 @@ def _rsn(inputs: RecoveryInputs) -> FloatArray:
 
 def _noise(inputs: RecoveryInputs) -> float:
     """Return sigma_0 = sqrt(q(1-q)/n)/(p-q), the standard error at frequency 0."""
-    assert inputs.n is not None  # the contract requires it
+    if inputs.n is None:
+        raise ParameterError(f"norm needs the number of reports for the variant {_variant(inputs)}")
     return math.sqrt(float(inputs.oracle.variance(0.0, inputs.n)))
 
 
-def _method(
-    name: str,
-    summary: str,
-    gives: Literal["distribution", "sum-one", "frequencies"],
-    note: str,
-    process: Callable[[RecoveryInputs], FloatArray],
-    *,
-    needs_n: bool = False,
-    options: tuple[Option, ...] = (),
-) -> Method:
-    """Return the method whose result is `process` of its inputs."""
+class _Variant(NamedTuple):
+    """A way to make estimates consistent, and its note."""
 
-    def recover(inputs: RecoveryInputs) -> Recovery:
-        """Return the processed estimates."""
-        recovered = process(inputs)
-        if not np.isfinite(recovered).all():
-            raise ParameterError(
-                f"{name}: the estimates are too large, the result would not be finite"
-            )
-        return inputs.recovery(recovered, [f"{note}: nothing is assumed of the attack."])
+    process: Callable[[RecoveryInputs], FloatArray]
+    note: str
 
-    n = frozenset({"n"} if needs_n else ())
-    return Method(
-        name=name,
-        summary=summary,
-        uses=n,
-        recover=recover,
-        needs=n | {"counts"},
-        gives=gives,
-        options=options,
-    )
 
+_VARIANTS: Mapping[str, _Variant] = {
+    "add": _Variant(
+        lambda inputs: _norm(inputs.poisoned), "Shifted to sum to one, negative frequencies left"
+    ),
+    "mul": _Variant(
+        lambda inputs: _norm_mul(inputs.poisoned), "The positive frequencies in proportion"
+    ),
+    "cut": _Variant(
+        lambda inputs: _norm_cut(inputs.poisoned),
+        "The largest frequencies as they are, not scaled: they need not sum to one",
+    ),
+    "base-cut": _Variant(
+        _base_cut, "What rises above the noise as it is, not scaled: it need not sum to one"
+    ),
+    "normalization": _Variant(
+        lambda inputs: _normalization(inputs.poisoned),
+        "The poisoned frequencies above the least one, in proportion",
+    ),
+    "rsn": _Variant(
+        _rsn, "Negative frequencies zeroed at the cost of those below three standard errors"
+    ),
+}
+
+
+def _variant(inputs: RecoveryInputs) -> str:
+    return str(inputs.request.options["variant"])
+
+
+def _recover(inputs: RecoveryInputs) -> Recovery:
+    """Return the estimates processed by the variant."""
+    variant = _VARIANTS[_variant(inputs)]
+    recovered = variant.process(inputs)
+    if not np.isfinite(recovered).all():
+        raise ParameterError("norm: the estimates are too large, the result would not be finite")
+    return inputs.recovery(recovered, [variant.note + _NOTHING])
+
+
+def _project(inputs: RecoveryInputs) -> Recovery:
+    """Return the projection of the estimates."""
+    note = "The nearest probability distribution to the poisoned frequencies"
+    return inputs.recovery(project_simplex(inputs.poisoned), [note + _NOTHING])
+
+
+_NOTHING = ": nothing is assumed of the attack."
 
 METHODS = (
-    _method(
-        "norm-sub",
-        "Projection of the poisoned frequencies on the probability simplex",
-        "distribution",
-        "The nearest probability distribution to the poisoned frequencies",
-        lambda inputs: project_simplex(inputs.poisoned),
+    Method(
+        name="norm-sub",
+        summary="Projection of the poisoned frequencies on the probability simplex",
+        uses=frozenset(),
+        recover=_project,
     ),
-    _method(
-        "norm",
-        "One constant added to all frequencies, so that they sum to one",
-        "sum-one",
-        "Shifted to sum to one, negative frequencies left",
-        lambda inputs: _norm(inputs.poisoned),
-    ),
-    _method(
-        "norm-mul",
-        "Negative frequencies to zero, the others scaled to sum to one",
-        "distribution",
-        "The positive frequencies in proportion",
-        lambda inputs: _norm_mul(inputs.poisoned),
-    ),
-    _method(
-        "norm-cut",
-        "The largest frequencies until their sum reaches one, the others zero",
-        "frequencies",
-        "The largest frequencies as they are, not scaled: they need not sum to one",
-        lambda inputs: _norm_cut(inputs.poisoned),
-    ),
-    _method(
-        "base-cut",
-        "Frequencies that noise alone could explain to zero, the others as they are",
-        "frequencies",
-        "What rises above the noise as it is, not scaled: it need not sum to one",
-        _base_cut,
-        needs_n=True,
+    Method(
+        name="norm",
+        summary="Other ways to make frequencies consistent, by variant (Wang et al., Cao et al., "
+        "Li et al.)",
+        uses={"n"},
+        recover=_recover,
+        gives="frequencies",
         options=(
+            Option(
+                "variant",
+                "add",
+                meaning="add: one constant to all. mul: the negative to zero, the others scaled. "
+                "cut: the largest until their sum is one. base-cut: to zero what noise could "
+                "explain. normalization: the least subtracted, then scaled. rsn: the small pay for "
+                "the negative",
+                choices=tuple(_VARIANTS),
+            ),
             Option(
                 "alpha",
                 2.0,
                 1e-9,
                 100.0,
-                "Items of frequency 0 that are expected to stay, of the d items; d/2 at most",
+                "base-cut: items of frequency 0 that are expected to stay, of d; d/2 at most",
             ),
         ),
-    ),
-    _method(
-        "normalization",
-        "The least frequency subtracted from all, scaled to sum to one (Cao et al.)",
-        "distribution",
-        "The poisoned frequencies above the least one, in proportion",
-        lambda inputs: _normalization(inputs.poisoned),
-    ),
-    _method(
-        "rsn",
-        "Robust segment normalization: the shift to sum one is paid by small frequencies alone "
-        "(Li et al.)",
-        "distribution",
-        "Negative frequencies zeroed at the cost of those below three standard errors",
-        _rsn,
-        needs_n=True,
     ),
 )

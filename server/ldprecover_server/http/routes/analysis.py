@@ -1,6 +1,6 @@
 """Analyses of a round: the recovery methods that fit it, alarms and suspects."""
 
-import dataclasses
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -48,7 +48,10 @@ async def list_methods(round: RoundReference, caller: Reader) -> Methods:
             uses=sorted(method.uses),
             gives=method.gives,
             cost=method.cost,
-            options=[MethodOption(**dataclasses.asdict(option)) for option in method.options],
+            options=[
+                MethodOption(**asdict(option) | {"choices": list(option.choices)})
+                for option in method.options
+            ],
             available=reason is None,
             reason=reason,
         )
