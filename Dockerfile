@@ -11,7 +11,7 @@ RUN pip wheel --disable-pip-version-check --no-deps --no-build-isolation --wheel
 
 FROM ${BASE} AS environment
 # image-fast adds numba and scipy: support counting several times faster, and certificates from reports, in an image
-# thrice as large. image-cluster adds Dask and pyarrow to that.
+# thrice as large.
 ARG LOCK=image
 COPY deploy/${LOCK}.lock /locks/
 RUN python -m venv --without-pip /opt/ldprecover \

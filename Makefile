@@ -141,7 +141,6 @@ lock:
 	$(PART) --extra cli --extra build --output-file deploy/command.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --output-file deploy/image.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --extra fast --extra certify --output-file deploy/image-fast.lock pyproject.toml
-	$(PART) --extra cli --extra postgres --extra fast --extra certify --extra cluster --output-file deploy/image-cluster.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md docs/reference/commands client/js/node_modules client/js/ldprecover.classic.js

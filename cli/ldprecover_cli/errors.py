@@ -36,7 +36,7 @@ _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
 
 _PARAMETERS = (
-    "access against attackers beta by_name confidence domain_size drift each "
+    "access against attackers beta confidence domain_size drift each "
     "epsilon error frequency gain hash_range item kind lead malicious_share malicious_tickets "
     "max_epsilon max_total_epsilon model protocol rate read_access retention search series size "
     "subset_size sum_of tickets users"
@@ -87,7 +87,6 @@ def explain(error: Exception) -> tuple[str, int] | None:
         ClientError,
         RefusedError,
     )
-    from ldprecover_cluster.errors import EngineError, ReportDatasetError
     from ldprecover_experiments.errors import ExperimentError
 
     if isinstance(error, MemoryError):
@@ -95,7 +94,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
         return f"{fault}; take fewer users, items or processes", 1
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
-    if isinstance(error, ExperimentError | EngineError | ReportDatasetError):
+    if isinstance(error, ExperimentError):
         return str(error), 1
     if isinstance(error, OSError):
         file = f"{error.filename}: " if error.filename is not None else ""

@@ -110,11 +110,6 @@ export interface ReporterOptions {
   key?: string | null;
   /** A ticket, if the round needs one. */
   ticket?: string | null;
-  /**
-   * Send the report to the round's name, for several deployments behind a proxy: the round has
-   * another id on each. Set it from the first report on; not with tickets.
-   */
-  byName?: boolean;
   /** Limit of a request in seconds; default 30. */
   timeout?: number;
   retries?: Retries;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import operator
-import re
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -39,7 +38,6 @@ e^2 = 7.4: an observer with even odds becomes at most 88 % sure of the value.
 """
 
 Value = str | int | float
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
 AnyClient = TypeVar("AnyClient", Client, AsyncClient)
@@ -79,19 +77,12 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
-        by_name: bool = False,
         timeout: float | None = None,
         retries: Retries | None = None,
         transport: AnyTransport | None = None,
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
-        if by_name and (not _NAME.fullmatch(round) or round == "current"):
-            raise ArgumentError("by_name needs the round's name, neither an id nor 'current'")
-        if by_name and ticket is not None:
-            raise ArgumentError(
-                "by_name takes no ticket: each is good on the one deployment that minted it"
-            )
         options: dict[str, Any] = {
             "key": key,
             "timeout": timeout,
@@ -111,7 +102,6 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
             self._shared, self._url = server, server.url
             self._has_key, is_network = server.has_key, server.is_network
         self._round = round
-        self._by_name = by_name
         self.ledger = Ledger() if ledger is None else ledger
         self._max_epsilon = max_epsilon
         self._ticket = None if ticket is None else validate_ticket(ticket)
@@ -149,7 +139,7 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
 
         entry, new = self.ledger.claim(
             server_url=self._url,
-            round_id=self._reference(round_),
+            round_id=round_.id,
             digest=round_.digest,
             epsilon=parameters.epsilon,
             perturb=perturb,
@@ -172,16 +162,6 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
         if not new:
             self._check_access(round_, self._ticket or entry.ticket)
         return entry, new
-
-    def _reference(self, round_: Round) -> str:
-        """Return the round's id, or its name for reports by name."""
-        if not self._by_name:
-            return round_.id
-        if round_.name != self._round:
-            raise InconsistentRoundError(
-                f"asked for the round {self._round}, the server states another"
-            )
-        return self._round
 
     def _check_access(self, round_: Round, ticket: str | None) -> None:
         """Raise AccessError if the round certainly rejects reports with this key or ticket."""
@@ -211,8 +191,7 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
 
     def _accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
         """Check the answer to a submission and settle its entry."""
-        by_name = entry.round_id == entry.round_name  # its id differs between deployments
-        if answer["accepted"] != 1 or not (by_name or answer["round"] == entry.round_id):
+        if answer["accepted"] != 1 or answer["round"] != entry.round_id:
             raise InvalidAnswerError(
                 "the server answers for other reports than the one it was sent"
             )
@@ -340,10 +319,6 @@ class Reporter(_BaseReporter[Client, Transport]):
 
     `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
     every earlier try had its ticket refused or never reached the server.
-
-    `by_name` sends the report to the round's name, for several deployments behind a proxy: the
-    round has another id on each. Set it from the first report on, and use the name for no other
-    round. It allows no tickets, because each belongs to one deployment.
     """
 
     _client_class = Client

@@ -1,23 +1,14 @@
-"""Rounds as Parquet datasets, and executors that read them: processes or a Dask cluster."""
+"""Rounds as Parquet datasets, and recoveries over their reports here or on a Dask cluster."""
 
-from ldprecover_cluster.dataset import ReportDataset
-from ldprecover_cluster.engines import engine
+from ldprecover_cluster.dataset import ReportDataset, write_dataset
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
-from ldprecover_cluster.memory_part import InMemoryPart
-from ldprecover_cluster.parts import ParquetPart
-from ldprecover_cluster.purge import purge
-from ldprecover_cluster.scheduler import Scheduler
-from ldprecover_cluster.writer import DatasetWriter, write_dataset
+from ldprecover_cluster.source import DatasetSource, connect
 
 __all__ = [
-    "DatasetWriter",
+    "DatasetSource",
     "EngineError",
-    "InMemoryPart",
-    "ParquetPart",
     "ReportDataset",
     "ReportDatasetError",
-    "Scheduler",
-    "engine",
-    "purge",
+    "connect",
     "write_dataset",
 ]

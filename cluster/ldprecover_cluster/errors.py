@@ -1,4 +1,4 @@
-"""Errors of datasets and executors."""
+"""Errors of datasets and of the cluster that reads them."""
 
 from ldprecover.errors import LDPRecoverError
 
@@ -8,4 +8,4 @@ class ReportDatasetError(LDPRecoverError):
 
 
 class EngineError(LDPRecoverError):
-    """Workers cannot be reached, have ended, or lack a package."""
+    """The Dask cluster cannot be reached, was lost, or runs another version."""

@@ -1,17 +1,16 @@
-"""Runs of cells in this process, in other processes or on a Dask cluster."""
+"""Runs of cells in this process or in several."""
 
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import TypeVar
 
 from ldprecover.plugins import loaded
-from ldprecover.recovery.reports import number_of_workers
 from ldprecover_attacker.plugins import load
-from ldprecover_cluster import EngineError, Scheduler, engine
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.measures import (
     GENUINE,
@@ -24,6 +23,7 @@ from ldprecover_experiments.measures import (
 from ldprecover_experiments.paper import estimators
 from ldprecover_experiments.parameters import Cell, GenuineUsers, malicious_users
 from ldprecover_experiments.poisoned_round import simulate_round
+from ldprecover_experiments.processes import processes
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -93,16 +93,12 @@ def run_cells(
     work: Work,
     jobs: int,
     on_finishing: Callable[[], None] = lambda: None,
-    *,
-    scheduler: Scheduler | None = None,
-    report_wait: Callable[[str], None] = lambda message: None,
 ) -> Generator[Done, None, None]:
     """Yield the cells with their outcomes, in any order.
 
-    One job runs them in this process, more in worker processes, and a `scheduler` on its Dask
-    cluster. Workers ignore Ctrl-C and end when the iterator is closed; `on_finishing` is called if
-    that has to wait for running cells. `report_wait` gets the reason for a delay. Raises
-    ExperimentError if workers end or cannot be reached.
+    One job runs them in this process, more in worker processes. These ignore Ctrl-C and end when
+    the iterator is closed; `on_finishing` is called if that has to wait for running cells. Raises
+    ExperimentError if a process ends.
     """
     tasks = tasks_of(cells, 1 if work.reads_reports else _TASK)
     return run_tasks(
@@ -110,8 +106,6 @@ def run_cells(
         tasks,
         jobs,
         on_finishing,
-        scheduler=scheduler,
-        report_wait=report_wait,
         initializer=_plugins(),
     )
 
@@ -122,22 +116,18 @@ def run_tasks(
     jobs: int,
     on_finishing: Callable[[], None] = lambda: None,
     *,
-    scheduler: Scheduler | None = None,
-    report_wait: Callable[[str], None] = lambda message: None,
     initializer: Callable[[], None] | None = None,
 ) -> Generator[Result, None, None]:
     """Yield the results of a function for tasks, in any order; the options are of `run_cells`."""
     waiting = iter(tasks)
+    if jobs == 1:
+        yield from map(function, waiting)
+        return
     try:
-        with engine(
-            jobs, scheduler, initializer=initializer, on_error=on_finishing, notify=report_wait
-        ) as executor:
-            if executor is None:
-                yield from map(function, waiting)
-                return
+        with processes(jobs, initializer, on_finishing) as executor:
             pending: set[Future[Result]] = set()
             while True:
-                free = _AHEAD * number_of_workers(executor) - len(pending)
+                free = _AHEAD * jobs - len(pending)
                 pending |= {
                     executor.submit(function, task) for task in islice(waiting, max(0, free))
                 }
@@ -146,9 +136,10 @@ def run_tasks(
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield future.result()
-    except EngineError as error:
+    except BrokenProcessPool as error:
         raise ExperimentError(
-            f"{error}. Finished cells are stored, and the same command runs the others"
+            "a worker process has died: it was killed, perhaps for lack of memory, or a plugin "
+            "ended it. Finished cells are stored, and the same command runs the others"
         ) from error
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ldprecover_server.administration import (
     check,
     create_key,
-    export_reports,
     list_keys,
     migrate,
     revoke_key,
+    stored_reports,
 )
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.serve import create_app, serve
@@ -29,11 +29,11 @@ __all__ = [
     "check",
     "create_app",
     "create_key",
-    "export_reports",
     "list_keys",
     "migrate",
     "revoke_key",
     "serve",
+    "stored_reports",
 ]
 
 

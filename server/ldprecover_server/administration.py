@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from ldprecover_cluster import ReportDataset
+from ldprecover import RoundExport
 from ldprecover_server.access.access import create_key as make_key
-from ldprecover_server.datasets import export_reports as write_reports
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
@@ -47,22 +46,24 @@ def check(settings: Settings) -> list[Finding]:
         return storage.check()
 
 
-def export_reports(
-    settings: Settings,
-    round: str,
-    folder: str,
-    *,
-    partial: bool = False,
-    step: Callable[[int, int], None],
-) -> ReportDataset:
-    """Write a round's reports as a dataset, or continue one.
+@contextlib.contextmanager
+def stored_reports(settings: Settings, round: str) -> Iterator[tuple[RoundExport, Iterator[bytes]]]:
+    """Yield a round's export and its packed reports in pieces, all of one moment.
 
-    `step` is called with the numbers of written and of all reports. A round that does not store all
-    its reports is rejected unless `partial`. The server may be running. Raises ConfigurationError,
-    RoundNotFoundError and ReportDatasetError.
+    The server may be running. Raises ConfigurationError and RoundNotFoundError.
     """
-    with _database(settings) as storage:
-        return write_reports(storage, round, folder, partial=partial, step=step)
+    with _database(settings) as storage, storage.snapshot(round) as snapshot:
+        stored = snapshot.round
+        export = RoundExport(
+            stored.id,
+            stored.name,
+            snapshot.parameters,
+            snapshot.tally,
+            seed=stored.seed,
+        )
+        # The pieces read from the snapshot's connection, so they are closed first.
+        with contextlib.closing(snapshot.pieces()) as pieces:
+            yield export, pieces
 
 
 @contextlib.contextmanager

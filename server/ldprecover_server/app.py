@@ -22,7 +22,6 @@ from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.verdicts import Verdicts
-from ldprecover_server.analysis.worker import Cluster
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import HeadTooLargeError, NotHttpError
 from ldprecover_server.file_limits import max_connections
@@ -108,9 +107,6 @@ class Application:
             settings.anonymous_body_seconds,
             anonymous=0.5 / settings.workers,
         )
-        cluster = None
-        if settings.scheduler is not None:
-            cluster = Cluster(settings.scheduler, settings.analysis_cluster_cells)
         self.workers = WorkerPool(
             settings.analyses,
             waiting=settings.analysis_queue,
@@ -120,7 +116,6 @@ class Application:
             anonymous_bytes=max(_LEAST_ANALYSIS, settings.analysis_bytes // settings.workers),
             disk_bytes=settings.analysis_disk_bytes,
             metrics=self.metrics,
-            cluster=cluster,
         )
         connections = ConnectionLimit(
             max_connections(settings.connections, settings.analyses),

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from anyio import to_thread
 
-from ldprecover_server.datasets import DatasetPurge
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rejections import Rejections
@@ -33,7 +32,6 @@ class Housekeeping:
         self._storage = storage
         self._metrics = metrics or Metrics()
         self._rejections = rejections
-        self._purge_datasets = DatasetPurge(storage)
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
         self.last_run: float | None = None
@@ -101,7 +99,7 @@ class Housekeeping:
         purged = self._run_for_seconds(self._storage.deletion.purge)
         if purged.rows:
             _log.info("purged %d segments past their retention", purged.rows)
-        if purged.done and self._purge_datasets():
+        if purged.done:
             self._purged_hour, self.last_purge = hour, time.time()
         return not purged.done
 

@@ -14,9 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from ldprecover.errors import ParameterError
 from ldprecover.protocols import MAX_DOMAIN_SIZE
-from ldprecover_cluster import Scheduler
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.file_limits import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
@@ -179,18 +177,6 @@ class Settings(BaseSettings):
     analysis_disk_bytes: Annotated[int, Field(ge=MIB)] = 4096 * MIB
     """Reports that an analysis may store in a temporary file in TMPDIR, in bytes; it stores those
     of a whole round."""
-    analysis_scheduler: str | None = None
-    """Scheduler of a Dask cluster whose workers read the reports of large rounds: tls://HOST:PORT,
-    or tcp://127.0.0.1:PORT."""
-    analysis_cluster_cells: Positive = 1 << 32
-    """Reports times items from which on the cluster reads a round."""
-    analysis_tls_ca: str | None = None
-    """Certificate of the CA of the cluster, a PEM file. Without these three files, those of Dask's
-    configuration are used."""
-    analysis_tls_cert: str | None = None
-    """Certificate of the server for the cluster, a PEM file."""
-    analysis_tls_key: str | None = None
-    """Private key of that certificate, a PEM file."""
     analysis_cache_bytes: Annotated[int, Field(ge=0)] = 16 * MIB
     """Memory of cached results, in bytes, divided among the processes."""
     verdict_reports: Annotated[int, Field(ge=0)] = 2_000_000
@@ -204,33 +190,6 @@ class Settings(BaseSettings):
     shutdown_seconds: Positive = 8
     """Time for requests in progress to finish after SIGTERM, in seconds. Analyses fail immediately.
     The process ends 5 seconds after this time at the latest."""
-
-    @model_validator(mode="after")
-    def _check_scheduler(self) -> "Settings":
-        files = (self.analysis_tls_ca, self.analysis_tls_cert, self.analysis_tls_key)
-        try:
-            scheduler = self.scheduler
-        except ParameterError as error:
-            raise ConfigurationError(f"analysis_scheduler and its TLS files: {error}") from error
-        if scheduler is None and any(files):
-            raise ConfigurationError(
-                "analysis_tls_ca, _cert and _key require analysis_scheduler, which is not set"
-            )
-        if scheduler is not None and (missing := Scheduler.missing_package()) is not None:
-            raise ConfigurationError(f"analysis_scheduler: {missing}")
-        return self
-
-    @property
-    def scheduler(self) -> Scheduler | None:
-        """The scheduler of the cluster for analyses, or None. Raises ParameterError."""
-        if self.analysis_scheduler is None:
-            return None
-        return Scheduler(
-            self.analysis_scheduler,
-            self.analysis_tls_ca,
-            self.analysis_tls_cert,
-            self.analysis_tls_key,
-        )
 
     @property
     def host_names(self) -> tuple[str, ...] | None:

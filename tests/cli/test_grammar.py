@@ -83,7 +83,7 @@ def test_former_name_passes_its_arguments(run: Run, two_rounds: None) -> None:
         ("get the corrected frequencies", "result recover"),
         ("simulate an attack", "sim attack"),
         ("make an access key", "admin key"),
-        ("add up the results of two servers", "file merge"),
+        ("add up the results of two servers", "file recompute"),
         ("rerun the paper", "study paper"),
     ],
 )

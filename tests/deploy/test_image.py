@@ -57,7 +57,7 @@ def test_installs_only_hashed_files_and_our_wheel() -> None:
 
 def test_lock_of_the_image_is_an_argument_and_exists() -> None:
     assert arguments_of("ARG")[1:] == ["LOCK=image"]
-    for lock in ("build", "image", "image-fast", "image-cluster"):
+    for lock in ("build", "image", "image-fast"):
         assert (ROOT / "deploy" / f"{lock}.lock").is_file()
 
 

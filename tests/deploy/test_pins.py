@@ -19,7 +19,6 @@ PARTS = {
     "deploy/command.lock": ["cli", "build"],
     "deploy/image.lock": ["cli", "postgres"],
     "deploy/image-fast.lock": ["cli", "postgres", "fast", "certify"],
-    "deploy/image-cluster.lock": ["cli", "postgres", "fast", "certify", "cluster"],
 }
 
 

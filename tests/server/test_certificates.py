@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from ldprecover.types import Reports
 from ldprecover_attacker import make_attack
 from ldprecover_interface.base import MAX_QUESTIONS
 from ldprecover_interface.certificates import CertificateRequest, certify_export
-from ldprecover_server.datasets import export_reports
 
 pytestmark = pytest.mark.sqlite
 
@@ -149,12 +147,15 @@ ONE_QUESTION = FROM_REPORTS | {"questions": REQUEST["questions"][1:2]}
 SETS = [(0, 4), (1,), (0,), (10,)]
 
 
-def offline_certificate(server: InProcess, id: str, folder: Path, body: Any) -> Any:
-    """Return the certificate that an exported dataset of the round gives."""
-    dataset = export_reports(server.storage, id, str(folder))
-    source = ReportSource.of_parts(dataset.export.parameters.oracle, dataset.parts)
+def offline_certificate(server: InProcess, id: str, body: Any) -> Any:
+    """Return the certificate that the round's export and its stored reports give."""
+    export = RoundExport.from_json(server.get(f"/rounds/{id}/export").content)
+    oracle = export.parameters.oracle
+    with server.storage.snapshot(id) as snapshot:
+        packed = b"".join(snapshot.pieces())
+    source = ReportSource(oracle, np.frombuffer(packed, oracle.wire.dtype))
     request = CertificateRequest.model_validate(body)
-    return json.loads(certify_export(dataset.export, request, source).to_json())
+    return json.loads(certify_export(export, request, source).to_json())
 
 
 def test_certificate_from_reports_is_that_of_the_library(
@@ -181,17 +182,17 @@ def test_certificate_from_reports_is_that_of_the_library(
 @pytest.mark.both
 @pytest.mark.parametrize("protocol", ["olh", "oue", "hr"])
 def test_exported_reports_give_the_servers_certificate(
-    in_process: InProcess, protocol: str, tmp_path: Path
+    in_process: InProcess, protocol: str
 ) -> None:
     """Also after unlinking, which shuffles the reports as the export does."""
     oracle = frequency_oracle(protocol, 1.0, 11, 4 if protocol == "olh" else None)
     id, _ = fill_and_close(in_process, oracle)
     answered = in_process.post(f"/rounds/{id}/certificate", json=ONE_QUESTION).json()
     assert answered["from_reports"]
-    assert offline_certificate(in_process, id, tmp_path / "a", ONE_QUESTION) == answered
+    assert offline_certificate(in_process, id, ONE_QUESTION) == answered
     in_process.storage.unlinking.run()
     assert in_process.storage.unlinking.remaining_rows() == 0
-    assert offline_certificate(in_process, id, tmp_path / "b", ONE_QUESTION) == answered
+    assert offline_certificate(in_process, id, ONE_QUESTION) == answered
 
 
 @pytest.mark.both

@@ -20,7 +20,7 @@ LAYERS = [
     {"app"},
     {"http"},
     {"analysis", "housekeeping"},
-    {"submissions", "results", "datasets"},
+    {"submissions", "results"},
     {"ingest", "access", "rounds", "rejections"},
     {"storage"},
     {"settings", "keys", "byte_cache", "memory_budget", "thread_pools"},

@@ -1,6 +1,6 @@
-"""`admin`: keys, tickets, database and cluster of a server."""
+"""`admin`: keys, tickets and database of a server."""
 
-from ldprecover_cli.admin import cluster, database, key, ticket
+from ldprecover_cli.admin import database, key, ticket
 from ldprecover_cli.grammar import group
 
 app = group(
@@ -15,5 +15,4 @@ app = group(
     migrate=database.migrate,
     check=database.check,
     key=key.app,
-    cluster=cluster.app,
 )

@@ -1,17 +1,16 @@
 """`file`: rounds in files, without a server."""
 
-from ldprecover_cli.file import dataset, merge, recompute
+from ldprecover_cli.file import dataset, recompute
 from ldprecover_cli.grammar import group
 
 app = group(
     "file",
-    """Work on exported rounds: recompute one, add up several servers'.
+    """Work on exported rounds: recompute them, add up several servers'.
 
     `ldprecover round export` writes the file of a round.
 
     Example: ldprecover file recompute cities.json
     """,
     recompute=recompute.recompute,
-    merge=merge.merge,
     dataset=dataset.dataset,
 )

@@ -1,10 +1,13 @@
 """`file dataset`: a round with all its reports, from the database to a folder."""
 
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 from typer import Option
 
-from ldprecover_cli.errors import UsageError
+from ldprecover_cli.file.datasets import dataset_errors
 from ldprecover_cli.options import CURRENT, DatabaseUrl, RoundArgument, titled
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.signals import end_on_signals
@@ -16,41 +19,52 @@ def dataset(
     output: Annotated[
         str, Option("--output", "-o", help="The new folder or fsspec URL.", metavar="DIR")
     ],
-    partial: Annotated[
-        bool, Option("--partial", help="Accept a round whose reports are not all stored.")
-    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Write a round with all its reports, read from the database, into a folder.
 
-    The folder gets the round's export, _round.json, and the reports. Run it on the machine with
-    the database; the server may be running. The same command resumes an interrupted one.
+    The folder gets Parquet files of the reports and the round's export, _round.json. Run it on the
+    machine with the database; the server may be running.
 
     Example: ldprecover file dataset cities --output cities --database-url sqlite:///ldprecover.db
     """
-    if not output:
-        raise UsageError("--output must name a folder; it is empty")
-    # fsspec chains file systems with ::, such as simplecache::memory://
-    if any(url.partition(":")[0] == "memory" for url in output.split("::")):
-        raise UsageError(
-            "--output must be a persistent folder; one in memory ends with the command"
-        )
     from ldprecover_cli.serve import database
     from ldprecover_client import progress_bar
-    from ldprecover_server import export_reports
+    from ldprecover_server import stored_reports
 
-    try:
-        with (
-            database(database_url) as settings,
-            end_on_signals(),
-            progress_bar("reports", first="reading") as on_progress,
-        ):
-            written = export_reports(settings, round, output, partial=partial, step=on_progress)
-    except (KeyboardInterrupt, SystemExit) as stopped:
-        stopped.add_note("finished parts are kept; the same command resumes it")
-        raise
-    missing = f"; {counted(written.missing, 'report')} are missing" if written.missing else ""
+    with (
+        dataset_errors(),
+        _private_files(),
+        database(database_url) as settings,
+        end_on_signals(),
+        stored_reports(settings, round) as (export, pieces),
+        progress_bar("reports") as on_progress,
+    ):
+        from ldprecover_cluster import write_dataset
+
+        size, n = export.parameters.oracle.wire.size, export.tally.n
+        written = write_dataset(output, export, _counted(pieces, size, n, on_progress))
     note(
-        f"{counted(written.n, 'report')} of {titled(written.export.name, round)} in "
-        f"{counted(len(written.parts), 'part')} are in {output}{missing}"
+        f"{counted(n, 'report')} of {titled(export.name, round)} in "
+        f"{counted(len(written.fragments), 'file')} are in {output}"
     )
+
+
+@contextmanager
+def _private_files() -> Iterator[None]:
+    """Let only their owner read new files and folders, as the database."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _counted(
+    pieces: Iterable[bytes], size: int, n: int, on_progress: Callable[[int, int], None]
+) -> Iterator[bytes]:
+    read = 0
+    for piece in pieces:
+        yield piece
+        read += len(piece) // size
+        on_progress(read, n)

@@ -1,8 +1,8 @@
-"""`file recompute`: estimate, recover and certify an exported round offline."""
+"""`file recompute`: estimate, recover and certify exported rounds offline."""
 
 import errno
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -11,8 +11,8 @@ from warnings import catch_warnings, simplefilter
 
 from typer import Argument, Option
 
-from ldprecover_cli.engines import Jobs, SchedulerUrl, TlsCa, TlsCert, TlsKey, scheduler_of
 from ldprecover_cli.errors import UsageError, check_items, file_errors
+from ldprecover_cli.file.datasets import dataset_errors
 from ldprecover_cli.file.export_files import read_export, write_export
 from ldprecover_cli.options import (
     Eta,
@@ -41,14 +41,16 @@ from ldprecover_cli.signals import end_on_signals
 if TYPE_CHECKING:
     from ldprecover import RoundExport
     from ldprecover.recovery import ReportSource
-    from ldprecover_cluster import ReportDataset, Scheduler
+    from ldprecover_cluster import ReportDataset
 
 
 def recompute(
-    file: Annotated[
-        Path,
+    sources: Annotated[
+        list[str],
         Argument(
-            help="File of `ldprecover round export` or `ldprecover file merge`.", metavar="FILE"
+            help="Files of `ldprecover round export`, or folders or URLs of `ldprecover file "
+            "dataset`; several of the same parameters are added.",
+            metavar="FILE|DATASET...",
         ),
     ],
     *,
@@ -72,35 +74,27 @@ def recompute(
     ahead: Leads = None,
     top: Tops = None,
     mean_above: Means = None,
-    reports: Annotated[
-        list[str] | None,
+    scheduler: Annotated[
+        str | None,
         Option(
-            help="A dataset of `ldprecover file dataset`; repeat it for each round of a merged "
-            "export.",
-            metavar="FOLDER|URL",
+            help="Scheduler of a Dask cluster whose workers read the datasets: tcp://HOST:PORT, or "
+            "tls://HOST:PORT with the certificates of Dask's own configuration.",
+            metavar="URL",
         ),
     ] = None,
-    partial: Annotated[
-        bool, Option("--partial", help="Accept a dataset that lacks reports, and use those it has.")
-    ] = False,
-    jobs: Jobs = 1,
-    scheduler: SchedulerUrl = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
     output: NewJsonFile = None,
 ) -> None:
-    """Estimate and recover an exported round without a server, and print the columns as JSON.
+    """Estimate and recover exported rounds without a server, and print the columns as JSON.
 
-    It verifies the checksum first. The numbers equal the server's, to the last bit.
+    It verifies the checksum first. The numbers equal the server's, to the last bit. Rounds of
+    several servers are added, if their parameters are the same.
 
-    A method that uses reports gets only the counts, unless --reports names the round's dataset. Of
-    GRR, HR and LLH the export is enough: its counts are the histogram of the reports.
-    Several processes or a Dask cluster can read the dataset; the numbers stay the same.
+    A method that uses reports gets only the counts of a file, and the reports of a dataset. Of GRR,
+    HR and LLH the file is enough: its counts are the histogram of the reports. A Dask cluster can
+    read the datasets; the numbers stay the same.
 
-    With --malicious-share the field `certificate` is what `ldprecover result certify` states; with
-    all reports of a round that was closed, what it states with --reports. A note says why a
-    certificate is from the counts although --reports names a dataset.
+    With --malicious-share the field `certificate` is what `ldprecover result certify` states; for
+    the dataset of one closed round, what it states with --reports.
 
     Example: ldprecover file recompute cities.json
 
@@ -108,9 +102,15 @@ def recompute(
 
     Example: ldprecover file recompute cities.json --malicious-share 0.01 --top 3
 
-    Example: ldprecover file recompute cities/_round.json --reports cities --method fiad --jobs 2
+    Example: ldprecover file recompute north.json south.json
+
+    Example: ldprecover file recompute cities --method fiad --scheduler tcp://127.0.0.1:8786
     """
-    exported = read_export(file)
+    datasets = [] if all(map(_is_file, sources)) else _datasets(sources)
+    if scheduler is not None and not datasets:
+        raise UsageError("--scheduler needs a round's reports: name its dataset")
+    exports = [each.export for each in datasets] or [read_export(Path(each)) for each in sources]
+    exported = reduce(add, exports)
     arguments = {
         "method": method,
         "eta": eta_of(eta),
@@ -123,121 +123,71 @@ def recompute(
     if questions and malicious_share is None:
         raise UsageError("--items, --ahead, --top and --mean-above need --malicious-share")
 
-    def recover(export: "RoundExport", reports: "ReportSource | None" = None) -> JsonObject:
-        result = _columns(export, target or [], arguments, past, reports)
+    if output is not None and output.exists():
+        with file_errors("write", output):
+            raise FileExistsError(errno.EEXIST, "it exists")
+    with ExitStack() as stack:
+        reports = None
+        if datasets:
+            stack.enter_context(dataset_errors())
+            stack.enter_context(end_on_signals())
+            reports = _source(stack, datasets, exported, scheduler)
+        result = _columns(exported, target or [], arguments, past, reports)
         if malicious_share is not None:
             fields = {
                 "malicious_share": malicious_share,
                 "confidence": confidence,
                 "questions": questions,
             }
-            obstacle = None if reports is None else _obstacle(exported, export)
-            all_reports = reports if obstacle is None else None
-            result["certificate"] = _certificate(exported, fields, all_reports)
-            if obstacle is not None:
-                text = f"The certificate is from the counts of all reports: {obstacle}."
+            has_seed = exported.seed is not None
+            result["certificate"] = _certificate(exported, fields, reports if has_seed else None)
+            if reports is not None and not has_seed:
+                text = (
+                    "The certificate is from the counts of all reports: one from reports needs "
+                    "the seed of one closed round."
+                )
                 result["notes"] = [*result.get("notes", ()), text]
-        return result
-
-    if output is not None and output.exists():
-        with file_errors("write", output):
-            raise FileExistsError(errno.EEXIST, "it exists")
-    cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
-    if reports:
-        datasets = _datasets(exported, reports)
-        with end_on_signals():
-            result = _from_reports(exported, datasets, partial, jobs, cluster, recover)
-    elif partial or jobs > 1 or cluster:
-        raise UsageError(
-            "--partial, --jobs and --scheduler need a round's reports: name its dataset with "
-            "--reports"
-        )
-    else:
-        result = recover(exported)
     if output is None:
         print_json(result)
     else:
         write_export(output, result)
 
 
-def _datasets(exported: "RoundExport", folders: Sequence[str]) -> "list[ReportDataset]":
-    """Return the datasets in folders. Raises UsageError unless they are its rounds."""
-    from ldprecover import ParameterError, RoundExport
-    from ldprecover_cluster import ReportDataset
-
-    datasets = [ReportDataset.open(folder) for folder in folders]
-    try:
-        together = RoundExport.merge([dataset.export for dataset in datasets], called=list(folders))
-    except ParameterError as error:
-        raise UsageError(str(error)) from error
-    names = " and ".join(folders)
-    if together.parameters.digest != exported.parameters.digest:
-        raise UsageError(f"{names}: the datasets and the export have different parameters")
-    if _rounds(together) != _rounds(exported):
-        raise UsageError(
-            f"{names}: the datasets are of {_named(together)}, and the export is of "
-            f"{_named(exported)}"
-        )
-    tally = together.tally
-    if tally.n != exported.tally.n or (tally.summary != exported.tally.summary).any():
-        raise UsageError(
-            f"{names}: the datasets have {tally.n:,} reports and the export {exported.tally.n:,}: "
-            "they were written at different times; use the _round.json of each dataset as export"
-        )
-    return datasets
+def _is_file(source: str) -> bool:
+    return "://" not in source and not Path(source).is_dir()
 
 
-def _rounds(export: "RoundExport") -> list[str]:
-    return [round.round for round in export.merged] or [export.round]
+def _datasets(sources: Sequence[str]) -> "list[ReportDataset]":
+    """Return the datasets in folders or at URLs. Raises UsageError for files among them."""
+    if any(map(_is_file, sources)):
+        raise UsageError("name either files of exports or datasets, not both")
+    with dataset_errors():
+        from ldprecover_cluster import ReportDataset
+
+        return [ReportDataset.open(source) for source in sources]
 
 
-def _named(export: "RoundExport") -> str:
-    names = [f"{round.name} ({round.round})" for round in export.merged or [export]]
-    return f"the round{'' if len(names) == 1 else 's'} {' and '.join(names)}"
-
-
-def _from_reports(
-    exported: "RoundExport",
+def _source(
+    stack: ExitStack,
     datasets: "Sequence[ReportDataset]",
-    partial: bool,
-    jobs: int,
-    scheduler: "Scheduler | None",
-    recover: "Callable[[RoundExport, ReportSource], JsonObject]",
-) -> JsonObject:
-    from ldprecover.recovery import ReportSource
+    exported: "RoundExport",
+    scheduler: str | None,
+) -> "ReportSource":
+    """Return the source of all reports, whose counts are those of the export."""
     from ldprecover_client import progress_bar
-    from ldprecover_cluster import engine
+    from ldprecover_cluster import DatasetSource, ReportDatasetError, connect
 
-    missing = sum(dataset.missing for dataset in datasets)
-    if missing and not partial:
-        raise UsageError(
-            f"the dataset lacks {missing:,} of the round's {exported.tally.n:,} reports; --partial "
-            "uses the others"
-        )
-    parts = [part for dataset in datasets for part in dataset.parts]
-    n = sum(part.n for part in parts)
-    with (
-        progress_bar("reports of a pass") as progress,
-        engine(jobs, scheduler, notify=note) as executor,
-    ):
-
-        def on_progress(passes: int, read: int) -> None:
-            progress(read, n)
-
-        # Anyone can compute a valid checksum, so the counts must equal those of the reports.
-        tallies = [dataset.tally(executor=executor, progress=on_progress) for dataset in datasets]
-        source = ReportSource.of_parts(
-            exported.parameters.oracle, parts, executor=executor, progress=on_progress
-        )
-        if not missing:
-            return recover(exported, source)
-        available = replace(exported, tally=reduce(add, tallies), merged=(), reports=None)
-        result = recover(available, source)
-    lacking = (
-        f"The dataset lacks {missing:,} of the round's {exported.tally.n:,} reports: all numbers "
-        "are of the others."
+    client = None if scheduler is None else stack.enter_context(connect(scheduler))
+    if client is not None and not client.nthreads():
+        note(f"The scheduler {scheduler} has no workers yet; waiting for them.")
+    on_progress = stack.enter_context(progress_bar("reports of a pass"))
+    source = DatasetSource(
+        datasets, client, progress=lambda _, read: on_progress(read, exported.tally.n)
     )
-    return result | {"notes": [*result.get("notes", ()), lacking]}
+    # Anyone can compute a valid checksum, so the counts must equal those of the reports.
+    if source.tally() != exported.tally:
+        raise ReportDatasetError("the reports differ from the counts of their export")
+    return source
 
 
 def _columns(
@@ -279,15 +229,6 @@ def _columns(
         if recovery.conclusions is None
         else recovery.conclusions.to_dict(items),
     }
-
-
-def _obstacle(exported: "RoundExport", available: "RoundExport") -> str | None:
-    """Return why a certificate cannot be from the available reports, None if it can."""
-    if available is not exported:
-        return "one from reports needs all of them, and the dataset lacks some"
-    if exported.seed is None:
-        return "one from reports needs the seed of a closed round, and the export has none"
-    return None
 
 
 def _certificate(

@@ -44,13 +44,6 @@ def value(
     ticket: Annotated[
         str | None, Option(help="A ticket, if the round needs one.", metavar="TICKET")
     ] = None,
-    by_name: Annotated[
-        bool,
-        Option(
-            "--by-name",
-            help="Send to the round's name, not its id: for a proxy before several deployments.",
-        ),
-    ] = False,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -75,7 +68,6 @@ def value(
             retries=quick_retries(),
             key=key,
             ticket=ticket,
-            by_name=by_name,
             **_without_none(max_epsilon=max_epsilon),
         )
         if not reporter.ledger.pending():  # an answer may be missing for a report of before

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from typer import Option
 
-from ldprecover_cli.engines import scheduler_of
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
-    from ldprecover_cluster import Scheduler
     from ldprecover_experiments.measures import Outcome
     from ldprecover_experiments.parameters import Cell
     from ldprecover_experiments.run_file import CellFile
@@ -64,26 +62,20 @@ class Runner:
 
     out: Path
     jobs: int
-    scheduler: "Scheduler | None"
 
 
 @contextmanager
 def running(
     out: Path,
     jobs: int | None,
-    scheduler: str | None,
-    tls_ca: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
 ) -> Iterator[Runner]:
     """Yield what the options of a study name; say at the end how long it took.
 
     Signals end the study cleanly.
     """
     started = time.monotonic()
-    cluster = scheduler_of(scheduler, jobs, tls_ca, tls_cert, tls_key)
     with end_on_signals():
-        yield Runner(out, 1 if cluster else jobs or os.cpu_count() or 1, cluster)
+        yield Runner(out, jobs or os.cpu_count() or 1)
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
@@ -92,7 +84,7 @@ def run_missing(
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
-    They run in processes of this machine, no more than there are cells, on a cluster, or over HTTP.
+    They run in processes of this machine, no more than there are cells, or over HTTP.
     Raises UsageError if the folder cannot be made.
     """
     from ldprecover_experiments.over_http import run_over_http
@@ -114,8 +106,6 @@ def run_missing(
             work,
             jobs,
             lambda: note("Finishing the cells under way."),
-            scheduler=runner.scheduler,
-            report_wait=note,
         )
     )
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
 from ldprecover_cli.output import counted, note
@@ -49,10 +48,6 @@ def paper(
     ] = False,
     out: Out = Path("reproduction"),
     jobs: Jobs = None,
-    scheduler: SchedulerUrl = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, on cities and fire by default.
 
@@ -73,11 +68,7 @@ def paper(
     from ldprecover_experiments.runs import Work
     from ldprecover_experiments.tables import tables
 
-    if over_http and scheduler:
-        raise UsageError(
-            "--over-http sends reports to a server of this machine: leave out --scheduler"
-        )
-    with running(out, jobs, scheduler, tls_ca, tls_cert, tls_key) as runner:
+    with running(out, jobs) as runner:
         selected = _selected(names or ["all"], tuple(EXPERIMENTS))
         users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
         data_names = tuple(users_by_data)

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from typer import Argument
 
-from ldprecover_cli.engines import SchedulerUrl, TlsCa, TlsCert, TlsKey
 from ldprecover_cli.output import counted, note
 from ldprecover_cli.study.output import Jobs, Out, run_missing, running, show
 
@@ -22,10 +21,6 @@ def run(
     *,
     out: Out = Path("reproduction"),
     jobs: Jobs = None,
-    scheduler: SchedulerUrl = None,
-    tls_ca: TlsCa = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
 ) -> None:
     """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
 
@@ -35,14 +30,12 @@ def run(
     Example: ldprecover study run study.toml --jobs 2
 
     Example: ldprecover study run framing --out framing
-
-    Example: ldprecover study run study.toml --scheduler tls://dask.example.org:8786
     """
     from ldprecover_experiments.results import Results
     from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.studies import Study
 
-    with running(out, jobs, scheduler, tls_ca, tls_cert, tls_key) as runner:
+    with running(out, jobs) as runner:
         study = Study.load(file)
         note(study.cost)
         _, outcomes = run_missing(runner, study.cells, study.work)

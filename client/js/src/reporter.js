@@ -24,7 +24,6 @@ import { systemCrypto, wordsFrom } from "./words.js";
 export const MAX_EPSILON = 2;
 
 const TICKET_PROBLEMS = ["invalid-ticket", "idempotency-key-reused"];
-const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 
 const REFUSED = "the report will never be counted, and its epsilon stays spent";
@@ -41,8 +40,7 @@ const KEEPS_TICKET =
  * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's
  * database; outside a browser it is required. `maxEpsilon` limits each round. `key` is a report key
  * and `ticket` a ticket, if the round needs one. `timeout` limits the seconds of a request,
- * `retries` is a `Retries`. `byName` sends the report to the round's name, for several deployments
- * behind a proxy: the round has another id on each. Throws ArgumentError.
+ * `retries` is a `Retries`. Throws ArgumentError.
  */
 export class Reporter {
   #ledger;
@@ -55,7 +53,6 @@ export class Reporter {
       maxEpsilon = MAX_EPSILON,
       key = null,
       ticket = null,
-      byName = false,
       timeout = 30,
       retries = new Retries(),
       fetch = (...request) => globalThis.fetch(...request),
@@ -67,20 +64,12 @@ export class Reporter {
     if (key !== null && !/^[!-~]([ -~]*[!-~])?$/.test(key)) {
       throw new ArgumentError("a key must be printable ASCII without spaces around it");
     }
-    if (byName && (round === "current" || !NAME.test(round)))
-      throw new ArgumentError("byName needs the round's name, neither an id nor 'current'");
-    if (byName && ticket !== null) {
-      throw new ArgumentError(
-        "byName takes no ticket: each is good on the one deployment that minted it",
-      );
-    }
     if (!ledger && !globalThis.indexedDB)
       throw new ArgumentError("give a ledger: there is no browser here to keep one");
     this.#ledger = ledger ?? new Ledger(browserStore());
     this.#options = {
       url: serverUrl(server),
       round,
-      byName,
       maxEpsilon,
       ticket: ticket === null ? null : validateTicket(ticket),
       key,
@@ -136,12 +125,7 @@ export class Reporter {
   }
 
   async #claim(round, value, crypto) {
-    const { byName, maxEpsilon, ticket, url } = this.#options;
-    if (byName && round.name !== this.#options.round) {
-      throw new InconsistentRoundError(
-        `asked for the round ${this.#options.round}, the server states another`,
-      );
-    }
+    const { maxEpsilon, ticket, url } = this.#options;
     if (round.epsilon > maxEpsilon) {
       throw new EpsilonTooHighError(
         `the round asks for epsilon ${round.epsilon}, above your limit of ${maxEpsilon}`,
@@ -155,7 +139,7 @@ export class Reporter {
       );
     }
     const { entry, isNew } = await this.#ledger.claim({
-      round: byName ? { ...round, id: round.name } : round,
+      round,
       serverUrl: url,
       // 128 random bits: nobody can guess another user's key and send a report under it.
       key: hex(crypto.getRandomValues(new Uint8Array(16))),
@@ -222,10 +206,9 @@ export class Reporter {
         sent.key,
         sent.ticket,
       );
-      const byName = sent.roundId === sent.roundName; // its id differs between deployments
       if (
         answer.accepted !== 1 ||
-        (field.text(answer, "round") !== sent.roundId && !byName) ||
+        field.text(answer, "round") !== sent.roundId ||
         typeof answer.duplicate !== "boolean"
       ) {
         throw new InvalidAnswerError(

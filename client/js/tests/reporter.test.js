@@ -295,34 +295,6 @@ test("the key goes in Authorization", async () => {
   assert.equal(collector.posts[0].authorization, "Bearer a report key");
 });
 
-test("byName reaches any of several deployments", async () => {
-  const [states, takes] = [
-    await Collector.of({ name: "cities" }),
-    await Collector.of({ id: "R2", name: "cities" }),
-  ];
-  // A proxy: parameters come from one, reports go to the other.
-  const fetch = (url, request) => (request.method === "POST" ? takes : states).fetch(url, request);
-  const ledger = new Ledger(memoryStore());
-  const options = { ledger, fetch, retries: new Retries({ attempts: 3, base: 0, longest: 0 }) };
-  const reporter = new Reporter(states.url, "cities", { ...options, byName: true });
-  takes.faults = [answerLost, answerLost, answerLost];
-  await assert.rejects(reporter.report("a"), UnansweredError);
-  states.round = { ...states.round, id: "R3" }; // another deployment answers now
-  const [receipt] = await new Reporter(states.url, "other", options).resume();
-  assert.deepEqual(
-    [receipt.roundId, receipt.state, receipt.duplicate],
-    ["cities", "accepted", true],
-  );
-  assert.deepEqual(
-    new Set(takes.posts.map(({ url }) => url)),
-    new Set([`${takes.url}/rounds/cities/reports`]),
-  );
-  assert.equal(new Set(takes.posts.map(({ key, body }) => key + body)).size, 1);
-  await assert.rejects(reporter.report("b"), AlreadyReportedError);
-  states.round = { ...states.round, name: "towns" };
-  await assert.rejects(reporter.report("b"), InconsistentRoundError);
-});
-
 test("rejects invalid reporter options", () => {
   const ledger = new Ledger(memoryStore());
   const make = (server, options) => () => new Reporter(server, "current", { ledger, ...options });
@@ -344,8 +316,6 @@ test("rejects invalid reporter options", () => {
     { key: " k" },
     { key: "" },
     { key: "é" },
-    { byName: true }, // of the current round
-    { byName: true, ticket: TICKET },
     { max_epsilon: 0.5 },
     { maxTotalEpsilon: 1 },
   ]) {

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
 from ldprecover import counting, plugins
 from ldprecover.errors import ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
-from ldprecover_cluster import EngineError, InMemoryPart, Scheduler, engine
 from ldprecover_server.analysis import framing
 from ldprecover_server.analysis.tasks import CertificateTask, Task, pack
 
@@ -35,12 +36,6 @@ _NUMBA_HASHES = 1 << 30
 numba 0.3 s and less than 1 s to load."""
 _READ_BYTES = 1 << 20
 """Bytes read from the file in one step."""
-_CHUNK_BYTES = 1 << 21
-"""The most bytes of reports in one chunk for a worker of the cluster."""
-_CHUNK_CELLS = 1 << 28
-"""The most (report, item) pairs in such a chunk: some tenths of a second of counting."""
-_CHUNK_COPIES = 16
-"""Approximate copies of each chunk in this process: two tasks ahead, pickled and in transit."""
 _SPARE_SECONDS = 5
 """Processor time beyond the timeout, after which the system ends a worker the server did not."""
 
@@ -48,25 +43,12 @@ Inbox = queue.Queue[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A Dask cluster whose workers read rounds of at least `cells` (report, item) pairs."""
-
-    scheduler: Scheduler
-    cells: int
-
-
-@dataclass(frozen=True)
 class TaskLimits:
-    """Limits of one task: seconds, bytes of memory above those of an idle worker, and of disk.
-
-    With a `cluster`, its workers read the reports of large rounds; the limits are those of this
-    process.
-    """
+    """Limits of one task: seconds, bytes of memory above those of an idle worker, and of disk."""
 
     seconds: float
     memory_bytes: int
     disk_bytes: int
-    cluster: Cluster | None = None
 
 
 class _NoSpaceError(Exception):
@@ -113,9 +95,7 @@ def _run_next(inbox: Inbox, sink: BinaryIO, idle_bytes: int | None) -> int | Non
         raise ValueError(f"expected a task, got a message of kind {kind!r}")
     task, limits = pickle.loads(body)  # noqa: S301  from the server, which is trusted
     del body
-    if _scheduler(task, limits) is not None:
-        idle_bytes = _load(_import_dask, idle_bytes)
-    elif task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
+    if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.hasten, idle_bytes)
     if task.reads and isinstance(task, CertificateTask):
         idle_bytes = _load(_import_scipy, idle_bytes)
@@ -130,17 +110,14 @@ def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> tuple[
     """Return the final message of the task. Raises MemoryError."""
     with contextlib.closing(_ReportFile(task, limits.disk_bytes, inbox, sink)) as file:
         try:
-            with _report_source(task, limits, file) as source:
-                return framing.RESULT, pack(task.run(source))
+            source = _report_source(task, file)
+            return framing.RESULT, pack(task.run(source))
         except MemoryError:
             raise
         except ParameterError as error:
             reply = framing.REJECTED, str(error)
         except _NoSpaceError as error:
             reply = framing.TOO_LARGE, str(error)
-        except EngineError:  # only the log may name the cluster's address
-            message = "the cluster that works on it was lost, or not found"
-            reply = framing.FAILED, f"{message}\n{traceback.format_exc()}"
         except BaseException:  # noqa: BLE001  the server logs the traceback
             reply = framing.FAILED, f"\n{traceback.format_exc()}"
     return reply[0], reply[1].encode()
@@ -159,17 +136,13 @@ class _ReportFile:
 
     def arrays(self) -> Iterator[Reports]:
         """Yield the reports."""
-        return (part.rows for part in self.parts(max(1, _READ_BYTES // self.dtype.itemsize)))
-
-    def parts(self, reports: int) -> Iterator[InMemoryPart]:
-        """Yield the reports in parts of this many."""
         if self._file is None:
             self._fetch()
         assert self._file is not None
-        step = reports * self.dtype.itemsize
+        step = max(1, _READ_BYTES // self.dtype.itemsize) * self.dtype.itemsize
         for start in range(0, self._bytes, step):
             data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
-            yield InMemoryPart(data, self.dtype)
+            yield np.frombuffer(data, self.dtype)
 
     def _fetch(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
@@ -204,43 +177,16 @@ class _ReportFile:
                 self._file.close()
 
 
-@contextlib.contextmanager
-def _report_source(
-    task: Task, limits: TaskLimits, file: _ReportFile
-) -> Iterator[ReportSource | None]:
-    """Yield the source of the task's reports, here or on a cluster, or None. Raises EngineError.
+def _report_source(task: Task, file: _ReportFile) -> ReportSource | None:
+    """Return the source of the task's reports, or None if it reads none.
 
     Where the tally is the histogram of the reports, it is their source.
     """
-    scheduler = _scheduler(task, limits)
     if not task.reads:
-        yield None
-    elif task.oracle.traits.histogram:
-        yield ReportSource.of_tally(task.oracle, task.tally)
-    elif scheduler is None:
-        yield ReportSource(task.oracle, file.arrays)
-    else:
-        size = file.dtype.itemsize
-        reports = max(1, min(_CHUNK_BYTES // size, _CHUNK_CELLS // task.oracle.domain_size))
-        chunks = max(1, limits.memory_bytes // (_CHUNK_COPIES * reports * size))
-        with engine(scheduler=scheduler, max_workers=chunks) as executor:
-            yield ReportSource.of_parts(
-                task.oracle,
-                _Chunks(file, reports),
-                executor=executor,
-                apart=True,
-            )
-
-
-@dataclass(frozen=True)
-class _Chunks:
-    """A round's reports in chunks, read from the file for each pass."""
-
-    file: _ReportFile
-    reports: int
-
-    def __iter__(self) -> Iterator[InMemoryPart]:
-        return self.file.parts(self.reports)
+        return None
+    if task.oracle.traits.histogram:
+        return ReportSource.of_tally(task.oracle, task.tally)
+    return ReportSource(task.oracle, file.arrays)
 
 
 def _data_bytes() -> int | None:
@@ -252,15 +198,6 @@ def _data_bytes() -> int | None:
     return 1024 * next(
         int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData:")
     )
-
-
-def _scheduler(task: Task, limits: TaskLimits) -> Scheduler | None:
-    """Return the scheduler of the cluster that reads the task's reports, or None."""
-    cluster = limits.cluster
-    if cluster is None or not task.reads or task.oracle.traits.histogram:
-        return None
-    is_large = task.tally.n * task.oracle.domain_size >= cluster.cells
-    return cluster.scheduler if is_large else None
 
 
 def _load(load: Callable[[], object], idle_bytes: int | None) -> int | None:
@@ -276,11 +213,6 @@ def _load(load: Callable[[], object], idle_bytes: int | None) -> int | None:
 def _lift_memory_limit() -> None:
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-
-
-def _import_dask() -> None:
-    with contextlib.suppress(ImportError):  # `engine` raises EngineError with the reason
-        import distributed  # noqa: F401
 
 
 def _import_scipy() -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from ldprecover_server.analysis.admission import AdmissionQueue
 from ldprecover_server.analysis.tasks import Task
-from ldprecover_server.analysis.worker import Cluster, TaskLimits
+from ldprecover_server.analysis.worker import TaskLimits
 from ldprecover_server.analysis.worker_process import WorkerProcess
 from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, AnalysisTimeoutError
 from ldprecover_server.metrics import Metrics
@@ -46,7 +46,7 @@ class WorkerPool:
     An analysis may run for `seconds`, of a caller with a key for `key_seconds`; it waits for
     admission as long at most. While others wait, one without a key has a sixth of its seconds.
     `memory_bytes` limits its memory above that of an idle worker, without a key `anonymous_bytes`,
-    and `disk_bytes` its reports in a temporary file. Workers of a `cluster` read large rounds.
+    and `disk_bytes` its reports in a temporary file.
 
     The server's own tasks have the limits of a caller with a key. They wait for as long as callers
     need the places, and fail when a caller needs theirs.
@@ -63,13 +63,12 @@ class WorkerPool:
         anonymous_bytes: int | None = None,
         disk_bytes: int,
         metrics: Metrics,
-        cluster: Cluster | None = None,
     ) -> None:
         self._admission = AdmissionQueue(count, waiting)
         # By whether the caller has a key.
         self._limits = {
-            False: TaskLimits(seconds, anonymous_bytes or memory_bytes, disk_bytes, cluster),
-            True: TaskLimits(key_seconds, memory_bytes, disk_bytes, cluster),
+            False: TaskLimits(seconds, anonymous_bytes or memory_bytes, disk_bytes),
+            True: TaskLimits(key_seconds, memory_bytes, disk_bytes),
         }
         # How often a running analysis is checked for others that wait.
         self._check_seconds = min(1.0, seconds * CONTENDED)

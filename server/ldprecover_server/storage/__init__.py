@@ -1,12 +1,10 @@
 """Everything the service stores, in SQLite or Postgres, behind one `Storage`."""
 
 from ldprecover_server.storage.commit.transaction import Batch, Outcome, SealedBatch
-from ldprecover_server.storage.datasets import StoredDataset
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import Progress, for_seconds
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels
 from ldprecover_server.storage.segments import StoredReports
-from ldprecover_server.storage.snapshots import Snapshot
 from ldprecover_server.storage.storage import Storage
 
 __all__ = [
@@ -16,9 +14,7 @@ __all__ = [
     "Outcome",
     "Progress",
     "SealedBatch",
-    "Snapshot",
     "Storage",
-    "StoredDataset",
     "StoredReports",
     "StoredRound",
     "decode_labels",

@@ -149,16 +149,3 @@ verdicts = sa.Table(
     # Last, as the counts of a tally.
     sa.Column("recovery", sa.LargeBinary),  # packed: see `analysis.tasks`
 )
-
-# Exports of rounds with a retention. The files outlive their round, and so does the row.
-datasets = sa.Table(
-    "datasets",
-    metadata,
-    _id_column(),
-    _column("round", sa.String(32)),  # the round's id
-    _column("url", sa.Text),  # of the folder
-    _column("work", sa.Text),  # the folder of unfinished parts
-    _column("retention", sa.Integer),  # hours that reports are kept
-    _column("first", sa.Integer),  # the earliest hour left, since the epoch
-    _column("last", sa.Integer),  # the latest hour
-)

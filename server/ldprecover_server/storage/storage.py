@@ -12,7 +12,6 @@ from ldprecover_server.storage import migrations
 from ldprecover_server.storage.base import Clock, Repository
 from ldprecover_server.storage.commit.transaction import Batch, Commit, Outcome
 from ldprecover_server.storage.connect import connect
-from ldprecover_server.storage.datasets import Datasets
 from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
@@ -43,7 +42,6 @@ class Storage(Repository):
         self.rounds = Rounds(database, clock)
         self.segments = Segments(database, clock)
         self.keys = Keys(database, clock)
-        self.datasets = Datasets(database, clock)
         self.verdicts = Verdicts(database, clock)
         self.deletion = Deletion(database, clock)
         self.unlinking = Unlinking(database, clock, self.rounds, self.deletion)

@@ -1,7 +1,5 @@
-"""`export --reports`: a round with all its reports as a folder, beside a running server."""
+"""`file dataset`: a round with all its reports as a folder, beside a running server."""
 
-import json
-import signal
 import sys
 from pathlib import Path
 
@@ -10,13 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
 
-from ldprecover import RoundParameters, Tally
-from ldprecover_cluster import ReportDataset, partitioning
-from ldprecover_cluster.writer import DatasetWriter
-
-pytest.importorskip(
-    "pyarrow", reason="a report dataset needs the extra: pip install 'ldprecover[cluster]'"
-)
+from ldprecover import RoundParameters
 
 ORACLE = RoundParameters("olh", 1.0, tuple("abcd")).oracle
 N = 6_000
@@ -34,72 +26,34 @@ def collected(server: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> str:
     return id
 
 
-def recount(folder: str) -> Tally:
-    """Count the reports of a dataset."""
-    dataset = ReportDataset.open(folder)
-    arrays = [array for part in dataset.parts for array in part.arrays()]
-    assert sum(map(len, arrays)) == dataset.n
-    return Tally.of(ORACLE, np.concatenate(arrays))
-
-
-def test_exports_a_round_of_a_running_server(
+def test_writes_a_round_of_a_running_server(
     run: Run, server: ServerProcess, collected: str
 ) -> None:
     done = run(f"file dataset {collected} --output round").succeeds()
     name = server.http.get(f"/rounds/{collected}").json()["name"]
-    assert done.err.endswith(f"{N:,} reports of {name} in 1 part are in round\n")
-    counts = run(f"round export {collected} --url {server.url} --key {server.admin_key}").json
-    written = json.loads(Path("round/_round.json").read_text())
-    assert written["reports"]
-    assert written | {"checksum": "", "reports": ""} == counts | {"checksum": "", "reports": ""}
-    assert recount("round").summary.tolist() == counts["counts"]
-    assert run("file recompute round/_round.json").json["counts"] == counts["counts"]
+    assert done.err.endswith(f"{N:,} reports of {name} in 1 file are in round\n")
     late = ORACLE.perturb([0], np.random.default_rng(1)).tobytes()
     assert server.submit(collected, late).status_code == 202
-
-
-def test_the_same_command_resumes_an_interrupted_export(
-    run: Run, collected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C comes before the third part."""
-    monkeypatch.setattr(partitioning, "PAIRS", 4 * 1_500)
-    write_part = DatasetWriter._write_part
-
-    def interrupted(self: DatasetWriter, index: int, *arguments: object) -> object:
-        if index == 2:
-            signal.raise_signal(signal.SIGINT)
-        return write_part(self, index, *arguments)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DatasetWriter, "_write_part", interrupted)
-        stopped = run(f"file dataset {collected} --output round")
-    assert stopped.code == 130
-    assert "the same command resumes" in stopped.err
-    finished = {path: path.stat().st_mtime_ns for path in Path("round").glob("hour=*/*")}
-    assert len(finished) == 2
-    assert not Path("round/_round.json").exists()
-    run(f"file dataset {collected} --output round").succeeds()
-    assert {path: path.stat().st_mtime_ns for path in finished} == finished
-    assert recount("round") == ReportDataset.open("round").export.tally
+    result = run("file recompute round --method fiad").json
+    assert result["n"] == N
+    assert run("file recompute round/_round.json").json["counts"] == result["counts"]
+    assert "fiad" in run("file recompute round/_round.json --method fiad").fails(2)
+    files = [Path("round"), *Path("round").iterdir()]
+    assert not any(file.stat().st_mode & 0o077 for file in files)
 
 
 def test_names_the_reason_why_a_round_cannot_be_exported(
-    run: Run, collected: str, tmp_path: Path
+    run: Run, server: ServerProcess, collected: str
 ) -> None:
     assert "nowhere" in run("file dataset nowhere --output round").fails(1)
     assert not Path("round").exists()
     run(f"file dataset {collected} --output round").succeeds()
     Path("file").touch()
-    for options, code, message in (
-        ("--output round", 1, "already has a _round.json"),
-        ("--output nothing://x", 1, "nothing://x: "),
-        ("--output ''", 2, "it is empty"),
-        ("--output memory://x", 2, "in memory"),
-        ("--output simplecache::memory://x", 2, "in memory"),
-        ("--output file", 1, f"{tmp_path / 'file'} is a file, not a folder"),
-        ("--output file/round", 1, f"{tmp_path / 'file'} is a file, not a folder"),
-    ):
-        assert message in run(f"file dataset {collected} {options}").fails(code)
+    for folder in ("round", "nothing://x", "file", "file/round"):
+        assert folder in run(f"file dataset {collected} --output {folder}").fails(1)
+    none = server.open_round("olh", 1.0, retention="none")["id"]
+    assert server.submit(none, ORACLE.perturb([0], np.random.default_rng(1)).tobytes())
+    assert "stores 0 of its 1 reports" in run(f"file dataset {none} --output none").fails(1)
 
 
 def test_names_an_unreachable_database_once(run: Run) -> None:
@@ -108,10 +62,29 @@ def test_names_an_unreachable_database_once(run: Run) -> None:
     assert error.count("/no/such/folder/") == 1
 
 
-def test_names_the_extra_without_pyarrow(
-    run: Run, collected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("pyarrow", "pyarrow.parquet"):
-        monkeypatch.setitem(sys.modules, name, None)
-    error = run(f"file dataset {collected} --output round").error
-    assert "pip install 'ldprecover[cluster]'" in error
+def test_names_the_extra_without_pyarrow(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("ldprecover_cluster")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for line in ("file dataset x --output x", "file recompute ."):
+        assert "pip install 'ldprecover[cluster]'" in run(line).fails(1)
+
+
+def test_recompute_adds_exports(run: Run, server: ServerProcess, collected: str) -> None:
+    options = f"--url {server.url} --key {server.admin_key}"
+    other = server.open_round("olh", 1.0)["id"]
+    assert server.submit(other, ORACLE.perturb([0], np.random.default_rng(1)).tobytes())
+    another = server.open_round("olh", 1.5)["id"]
+    for id in (collected, other, another):
+        run(f"round export {id} {options} --output {id}.json").succeeds()
+    files = f"{collected}.json {other}.json"
+    result = run(f"file recompute {files}").json
+    assert (result["round"], result["n"]) == (f"{collected}+{other}", N + 1)
+    one, two = (run(f"file recompute {id}.json").json["counts"] for id in (collected, other))
+    assert result["counts"] == np.add(one, two).tolist()
+    error = run(f"file recompute {files} {another}.json").fails(2)
+    assert error.endswith("do not add: they differ in epsilon and hash_range")
+    assert "would count twice" in run(f"file recompute {files} {other}.json").fails(2)
+    run(f"file dataset {collected} --output round").succeeds()
+    assert "not both" in run(f"file recompute round {other}.json").fails(2)
+    assert "--scheduler needs" in run(f"file recompute {files} --scheduler tcp://a:1").fails(2)

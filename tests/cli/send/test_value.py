@@ -143,17 +143,6 @@ def test_rejects_a_ticket_for_a_round_without_tickets(
     assert server.frequencies(lunch["id"])["n"] == 0
 
 
-def test_report_by_name_is_recorded_under_the_name(on_server: Run, server: ServerProcess) -> None:
-    round_ = server.open_round("grr", 1.0)
-    line = f"send value 1 --round {round_['name']} --by-name --ledger l.sqlite3"
-    on_server(line).succeeds()
-    assert [entry.round_id for entry in Ledger("l.sqlite3").entries()] == [round_["name"]]
-    assert "this round has your report" in on_server(line).fails(1)
-    assert server.frequencies(round_["id"])["n"] == 1
-    by_id = on_server(f"send value 1 --round {round_['id']} --by-name")
-    assert "--by-name needs the round's name" in by_id.fails(2)
-
-
 def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """No resolver knows the name (RFC 6761), so nothing is sent."""
     monkeypatch.setattr(transport_security, "_warned", set())

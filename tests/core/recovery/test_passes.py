@@ -4,9 +4,6 @@ import itertools
 import math
 import tracemalloc
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,6 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.recovery import METHODS, ReportSource, reports
 from ldprecover.recovery.methods.diffstats import _chi_squared, _supports_none
 from ldprecover.recovery.methods.fiad import _supersets
@@ -47,12 +43,6 @@ ROWS = 1_000
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports of a round make many blocks, of 1000 each and a smaller one."""
     monkeypatch.setattr(reports, "_CELLS", ROWS * D)
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Executor]:
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
-        yield executor
 
 
 def poisoned(protocol: str) -> np.ndarray:
@@ -85,87 +75,6 @@ def same(one: Recovery, other: Recovery, rtol: float = 0.0, atol: float = 0.0) -
     assert one.eta == other.eta
     for name in ("malicious", "genuine", "recovered"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, atol=atol)
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    rows: np.ndarray
-    n: int
-
-    def arrays(self) -> Iterator[np.ndarray]:
-        return (self.rows[i : i + 333] for i in range(0, len(self.rows), 333))
-
-
-def in_parts(rows: np.ndarray, size: int) -> list[_Part]:
-    return [
-        _Part(part, len(part)) for part in (rows[i : i + size] for i in range(0, len(rows), size))
-    ]
-
-
-def test_rejects_a_part_with_another_number_of_reports() -> None:
-    source = ReportSource.of_parts(ORACLES["grr"], [_Part(np.zeros(1_500, "<u4"), 1_501)])
-    with pytest.raises(ParameterError, match="a part has 1500 reports, and should have 1501"):
-        source.tally()
-
-
-def test_alarms_are_the_same_from_other_processes(processes: Executor) -> None:
-    rows, oracle = poisoned("olh"), ORACLES["olh"]
-    tally = Tally.of(oracle, rows)
-    here, elsewhere = (
-        raise_alarms(oracle, tally, ReportSource(oracle, rows, executor=executor))
-        for executor in (None, processes)
-    )
-    assert here == elsewhere
-
-
-def test_few_blocks_wait_and_sums_are_in_order() -> None:
-    """Three workers: at most six blocks are read and not yet added."""
-    oracle = OUE(1, D)
-    rows = np.arange(20 * ROWS, dtype="<u8").view(np.uint8).reshape(-1, 8)
-    read, largest = 0, 0
-
-    def arrays() -> Iterator[np.ndarray]:
-        nonlocal read
-        for i in range(0, len(rows), ROWS):
-            read += ROWS
-            yield rows[i : i + ROWS]
-
-    def progress(passes: int, added: int) -> None:
-        nonlocal largest
-        largest = max(largest, read - added)
-
-    with ThreadPoolExecutor(3) as threads:
-        source = ReportSource(oracle, arrays, executor=threads, progress=progress)
-        firsts = source.total_indexed(
-            lambda block, first: [(first, int(block.reports[0].view("<u8")[0]))]
-        )
-    assert firsts == [(i, i) for i in range(0, len(rows), ROWS)]
-    assert largest <= 5 * ROWS  # when progress is reported, one of the six has been added
-
-
-class _Late(Executor):
-    """Runs nothing: what has been submitted waits until the test looks at it."""
-
-    _max_workers = 2
-
-    def __init__(self) -> None:
-        self.futures: list[Future[object]] = []
-
-    def submit(  # type: ignore[override]
-        self, call: object, /, *args: object, **kwargs: object
-    ) -> Future[object]:
-        self.futures.append(Future())
-        if len(self.futures) == 1:
-            self.futures[0].set_exception(ArithmeticError("in the first block"))
-        return self.futures[-1]
-
-
-def test_error_in_a_block_cancels_the_waiting_blocks() -> None:
-    late = _Late()
-    with pytest.raises(ArithmeticError, match="in the first block"):
-        ReportSource(ORACLES["grr"], np.zeros(9_000, "<u4"), executor=late).tally()
-    assert len(late.futures) == 4
-    assert all(future.cancelled() for future in late.futures[1:])
 
 
 def test_rejects_reports_that_change_between_passes() -> None:
@@ -334,7 +243,7 @@ def test_em_takes_the_steps_that_it_does_in_double_precision(protocol: str) -> N
 
 
 def test_em_holds_no_more_bits_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2000 reports of 64 bits are held and one more is not; nothing is held of parts."""
+    """2000 reports of 64 bits are held and one more is not."""
     monkeypatch.setattr("ldprecover.recovery.methods.likelihood._MAX_BITS", 2_000 * 64)
     rows = poisoned("oue")
     recovered("oue", "em", rows[:2_000])
@@ -342,7 +251,6 @@ def test_em_holds_no_more_bits_than_its_bound(monkeypatch: pytest.MonkeyPatch) -
         ParameterError, match="em holds 60 bits a report: there are too many reports for it"
     ):
         recovered("oue", "em", rows[:2_001])
-    recovered("oue", "em", ReportSource.of_parts(ORACLES["oue"], in_parts(rows, 5_000)))
 
 
 @pytest.mark.parametrize("name", READING)
@@ -365,62 +273,23 @@ def test_progress_is_reported_after_each_block() -> None:
     assert source.n == 2_500
 
 
-def test_progress_is_reported_after_each_task_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_TASK_CELLS", 1_000 * D)
-    progress: list[tuple[int, int]] = []
-    parts = in_parts(np.zeros(2_500, "<u4"), 700)
-    ReportSource.of_parts(
-        ORACLES["grr"], parts, progress=lambda *numbers: progress.append(numbers)
-    ).tally()
-    assert progress == [(0, 1_400), (0, 2_500)]
-
-
-def test_a_pass_has_a_limited_number_of_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_TASK_CELLS", D)
-    monkeypatch.setattr(reports, "_MOST_TASKS", 4)
-    read: list[int] = []
-    parts = in_parts(np.zeros(2_500, "<u4"), 100)
-    ReportSource.of_parts(
-        ORACLES["grr"], parts, progress=lambda passes, number: read.append(number)
-    ).tally()
-    assert read == [700, 1_400, 2_100, 2_500]
-
-
-@pytest.mark.parametrize("in_pieces", [in_parts, in_arrays])
-def test_position_of_a_bad_report_is_among_all_reports(in_pieces: Callable[..., Any]) -> None:
+def test_position_of_a_bad_report_is_among_all_reports() -> None:
     rows, oracle = np.zeros(2_500, "<u4"), ORACLES["grr"]
     rows[2_345] = D
-    pieces = in_pieces(rows, 700)
-    source = (
-        ReportSource(oracle, pieces) if callable(pieces) else ReportSource.of_parts(oracle, pieces)
-    )
     with pytest.raises(ReportError) as error:
-        source.tally()
+        ReportSource(oracle, in_arrays(rows, 700)).tally()
     assert error.value.position == 2_345
 
 
 @pytest.mark.parametrize(("protocol", "name"), READ)
 def test_recovery_is_the_same_from_any_source(
-    protocol: str, name: str, processes: Executor, monkeypatch: pytest.MonkeyPatch
+    protocol: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the bit; but em adds floats, in an order and with a library that may be another.
-
-    Tasks of parts have two parts, the last one part.
-    """
-    monkeypatch.setattr(reports, "_TASK_CELLS", 10_000 * D)
-    rows, oracle = poisoned(protocol), ORACLES[protocol]
+    """To the bit; but em adds floats, in an order that depends on the size of a block."""
+    rows = poisoned(protocol)
     whole = recovered(protocol, name)
     for size in (333, 7_001):
         same(whole, recovered(protocol, name, in_arrays(rows, size)))
-    library = {"atol": 1e-15} if name == "em" else {}
-    order = {"rtol": 1e-4, "atol": 1e-7} if name == "em" else {}
-    same(
-        whole, recovered(protocol, name, ReportSource(oracle, rows, executor=processes)), **library
-    )
-    parts = in_parts(rows, 5_000)
-    here = recovered(protocol, name, ReportSource.of_parts(oracle, parts))
-    same(here, whole, **order)
-    elsewhere = recovered(protocol, name, ReportSource.of_parts(oracle, parts, executor=processes))
-    same(here, elsewhere, **library)
     monkeypatch.setattr(reports, "_CELLS", 1 << 22)
+    order = {"rtol": 1e-4, "atol": 1e-7} if name == "em" else {}
     same(whole, recovered(protocol, name), **order)

@@ -17,7 +17,6 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.rounds.report_files import ReportPart
 
 
 @pytest.fixture(params=["grr", "oue", "olh"])
@@ -178,111 +177,25 @@ def test_changed_canaries_are_detected(field: str, value: object, reason: str) -
         RoundExport.from_dict(with_canaries().to_dict() | {field: value})
 
 
-PARTS = (
-    ReportPart(470_000, "part-0.parquet", 6, "ab" * 32),
-    ReportPart(470_001, "part-0.parquet", 3, "cd" * 32),
-)
+def of_letters(round: str, counts: list[int], epsilon: float = 1.3) -> RoundExport:
+    parameters = RoundParameters("grr", epsilon, ("a", "b", "c", "d"))
+    return RoundExport(round, "letters", parameters, Tally(np.array(counts), sum(counts)))
 
 
-def listing(parts: tuple[ReportPart, ...] = PARTS) -> RoundExport:
-    parameters = RoundParameters("grr", 1.3, ("a", "b", "c", "d"))
-    return RoundExport(
-        "R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10), reports=parts
-    )
+def test_exports_of_the_same_parameters_add() -> None:
+    both = of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1])
+    assert (both.round, both.name, both.seed) == ("R1+R2", "letters", None)
+    assert both.tally == Tally(np.array([6, 1, 3, 4]), 14)
+    three = both + of_letters("R3", [0, 0, 0, 2])
+    assert RoundExport.from_dict(three.to_dict()).tally.n == 16
 
 
-@pytest.mark.parametrize("parts", [(), PARTS])
-def test_a_file_lists_the_parts_of_a_dataset(parts: tuple[ReportPart, ...]) -> None:
-    written = listing(parts).to_dict()
-    assert written["reports"] == {"parts": [vars(part) for part in parts]}
-    again = RoundExport.from_json(json.dumps(written))
-    assert again.reports == parts
-    assert again.to_dict() == written
-    assert again.estimates().frequencies.tolist() == listing().estimates().frequencies.tolist()
+def test_other_parameters_do_not_add() -> None:
+    with pytest.raises(ParameterError, match=r"do not add: they differ in epsilon$"):
+        of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1], epsilon=1.0)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("hour", 470_001), ("name", "part-1.parquet"), ("n", 5), ("sha256", "00" * 32)],
-)
-def test_a_changed_part_is_found_by_the_checksum(field: str, value: object) -> None:
-    changed = copy.deepcopy(listing().to_dict())
-    changed["reports"]["parts"][0][field] = value
-    if field == "hour":
-        changed["reports"]["parts"][0]["name"] = "other"
-    with pytest.raises(ParameterError, match="checksum"):
-        RoundExport.from_dict(changed)
-    with pytest.raises(ParameterError, match="checksum"):
-        RoundExport.from_dict(
-            {name: each for name, each in listing().to_dict().items() if name != "reports"}
-        )
-
-
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        (
-            "name",
-            [
-                "",
-                ".",
-                "..",
-                "../part",
-                "a/b",
-                "a\\b",
-                ".hidden",
-                "a\0",
-                "a\n",
-                "é",
-                "x" * 129,
-                3,
-                None,
-            ],
-        ),
-        ("hour", [-1, 1 << 31, 1.0, True, "5"]),
-        ("n", [0, -1, 2.0, True, "5", 11]),
-        ("sha256", ["ab" * 31, "AB" * 32, "g" * 64, None]),
-    ],
-)
-def test_invalid_part_is_rejected(field: str, values: list[object]) -> None:
-    for value in values:
-        changed = copy.deepcopy(listing().to_dict())
-        changed["reports"]["parts"][0][field] = value
-        with pytest.raises(ParameterError, match="part"):
-            RoundExport.from_dict(changed)
-
-
-@pytest.mark.parametrize(
-    "reports",
-    [
-        None,
-        [],
-        {},
-        {"parts": None},
-        {"parts": [], "more": 1},
-        {"parts": [[]]},
-        {"parts": [{"hour": 1}]},
-    ],
-)
-def test_a_list_of_parts_in_another_form_is_rejected(reports: object) -> None:
-    with pytest.raises(ParameterError, match="reports"):
-        RoundExport.from_dict(listing().to_dict() | {"reports": reports})
-
-
-def test_no_part_is_listed_twice() -> None:
-    with pytest.raises(ParameterError, match="twice"):
-        listing((PARTS[0], ReportPart(470_000, "part-0.parquet", 1, "00" * 32)))
-
-
-def test_a_checksum_over_parts_is_what_any_language_can_compute() -> None:
-    import hashlib
-
-    parts = b""
-    for hour, n, sha in ((470_000, 6, "ab"), (470_001, 3, "cd")):
-        parts += hour.to_bytes(8, "little") + n.to_bytes(8, "little") + bytes.fromhex(sha * 32)
-        parts += (14).to_bytes(4, "little") + b"part-0.parquet"
-    message = listing().parameters.digest.encode() + b"".join(
-        n.to_bytes(8, "little") for n in (10, 5, 0, 2, 3)
-    )
-    message += b"\x02\0\0\0R1" + b"\x07\0\0\0letters" + b"reports" + hashlib.sha256(parts).digest()
-    assert listing().checksum == hashlib.sha256(message).hexdigest()
+def test_a_round_is_not_added_twice() -> None:
+    both = of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1])
+    with pytest.raises(ParameterError, match="R2 would count twice"):
+        both + of_letters("R2", [1, 1, 1, 1])

@@ -68,21 +68,21 @@ def expectation_maximisation(
     The steps are `iterations + 1` if the last one still moved an item by more than `tolerance`.
     `start` is a distribution without zeros. A report is e^eps times as likely under an item it
     supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
-    S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The
-    first pass over the reports packs their supports, d bits each, and these are held; each step is
-    a pass over them. Reports in parts are read again in each step, and none are held; a histogram
-    is measured again in each step.
+    S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The only
+    pass over the reports packs their supports, d bits each, and these are held. Reports in
+    fragments are read again in each step, and none are held; a histogram is measured again.
+
     Raises ParameterError if there are no reports, or more than 2^32 bits to hold.
     """
     lift = _lift(source.oracle)
-    repeated = source.in_parts or source.oracle.traits.histogram
+    repeated = source.in_fragments or source.oracle.traits.histogram
     packed = None if repeated else source.total_indexed(_packed_supports)
     f = start
     for step in range(1, iterations + 1):
         if packed is None:
             sums = source.total(partial(_weight_sums_of_reports, f=f))
         else:
-            sums = source.total(partial(_weight_sums, f=f), over=packed)
+            sums = np.sum([_weight_sums(source.oracle, bits, f) for bits in packed], axis=0)
         n = source.n
         if not n:
             raise ParameterError("em: there are no reports")
@@ -118,10 +118,9 @@ def _weight_sums_of_reports(sample: Sample, *, f: FloatArray) -> FloatArray:
     return np.append(*sample.support_sums(weights))
 
 
-def _weight_sums(packed: Sample, *, f: FloatArray) -> FloatArray:
+def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, f: FloatArray) -> FloatArray:
     """Return the same from packed support bits, in single precision."""
-    oracle = packed.oracle
-    bits = np.unpackbits(packed.reports, axis=1, count=oracle.domain_size).astype(np.float32)
+    bits = np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32)
     weights = 1 / (1 + _lift(oracle) * (bits @ f.astype(np.float32)).astype(np.float64))
     return np.append(weights.astype(np.float32) @ bits, weights.sum())
 

@@ -3,9 +3,7 @@
 import itertools
 import tracemalloc
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -168,7 +166,7 @@ def test_set_with_nearly_all_users_is_no_attackers() -> None:
 
 
 def test_filters_do_not_depend_on_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the bit: any arrays, threads or processes, and blocks of any size."""
+    """To the bit: any arrays, and blocks of any size."""
     oracle, rows = ORACLES["olh"], attacked("olh", *map(MGA, TARGETS))
     whole = filter_reports(ReportSource(oracle, rows))
 
@@ -184,10 +182,6 @@ def test_filters_do_not_depend_on_the_arrays(monkeypatch: pytest.MonkeyPatch) ->
     assert same(ReportSource(oracle, lambda: iter(np.array_split(rows, 37))))
     monkeypatch.setattr(reports, "_CELLS", 5_000 * D)
     assert same(ReportSource(oracle, rows))
-    with ThreadPoolExecutor(3) as threads:
-        assert same(ReportSource(oracle, rows, executor=threads))
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
-        assert same(ReportSource(oracle, rows, executor=processes))
 
 
 @pytest.mark.parametrize(

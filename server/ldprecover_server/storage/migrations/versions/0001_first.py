@@ -122,16 +122,6 @@ def upgrade() -> None:
         sa.Column("recovery", sa.LargeBinary),
         sa.PrimaryKeyConstraint("round"),
     )
-    op.create_table(
-        "datasets",
-        _id_column(),
-        _column("round", sa.String(32)),
-        _column("url", sa.Text()),
-        _column("work", sa.Text()),
-        _column("retention", sa.Integer()),
-        _column("first", sa.Integer()),
-        _column("last", sa.Integer()),
-    )
     if op.get_bind().dialect.name == "postgresql":
         op.execute(_ABORT_COMMIT)
         # Uncompressed outside the row, a slice of a segment is read without the rest of it.

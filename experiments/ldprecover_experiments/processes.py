@@ -5,13 +5,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import parent_process, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
-
-from ldprecover_cluster.errors import EngineError
-from ldprecover_cluster.executor import TranslatingExecutor
 
 _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """One thread a process, unless the environment sets these variables."""
@@ -26,24 +22,16 @@ def processes(
     """Yield an executor of `jobs` processes, which end with the block; queued tasks are cancelled.
 
     Each process calls `initializer` before its first task and ignores Ctrl-C. `on_error` is called
-    if the block raises, before running tasks are waited for. Raises EngineError if a process dies.
+    if the block raises, before running tasks are waited for.
     """
     pool = ProcessPoolExecutor(jobs, _Context(), _initialize, (initializer,))
     try:
-        yield TranslatingExecutor(pool.submit, lambda: jobs, _translate)
+        yield pool
     except BaseException:
         on_error()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _translate(error: BaseException) -> BaseException:
-    if not isinstance(error, BrokenProcessPool):
-        return error
-    return EngineError(
-        "a worker process has died: it was killed, perhaps for lack of memory, or a plugin ended it"
-    )
 
 
 class _Process(SpawnProcess):
