@@ -1,15 +1,15 @@
-"""Attacks and their texts: mga, aa-peaked-x5, apa {"each": 4}, or a mix of these."""
+"""Attacks and their texts: mga, aa-peaked-x5, apa {"each": 4}."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ldprecover import ParameterError
-from ldprecover_attacker import ATTACKS, Attack, Several, attack_options, make_attack
+from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
 
 TARGETS = 10
 """The paper's number r of targets (VI-A)."""
@@ -25,7 +25,7 @@ class AttackSpec:
     """An attack by name, with the kind of AA, the number of attackers, and its other options.
 
     The option `targets` is the number of targets, which each trial draws (default 10), or their
-    labels. `sets` is the number of attackers among whom the targets are divided.
+    labels.
 
         AttackSpec.of("apa", targets=5, each=2)
     """
@@ -67,11 +67,6 @@ class AttackSpec:
         return f"{self.name}{kind}{several}{options}"
 
     @property
-    def specs(self) -> tuple[Self, ...]:
-        """The attack itself, as `Mix.specs`."""
-        return (self,)
-
-    @property
     def targeted(self) -> bool:
         """Whether the attack has targets."""
         return "targets" in attack_options(self.name)
@@ -88,11 +83,7 @@ class AttackSpec:
         The model "one-hot" has no reports, and becomes "sampled". Raises ParameterError for options
         or a model that the attack does not have.
         """
-        sets = self.options.get("sets", 1)
-        if sets != 1:
-            one = replace(self, options={**self.options, "sets": 1})
-            return Several([one.make(model, (targets or ())[i::sets]) for i in range(sets)])
-        options = {n: value for n, value in self.options.items() if n not in ("targets", "sets")}
+        options = {n: value for n, value in self.options.items() if n != "targets"}
         modelled = "model" in attack_options(self.name)
         models = REPORT_MODELS if modelled else ("crafted", "input")
         if model not in models:
@@ -111,59 +102,6 @@ class AttackSpec:
         )
 
 
-@dataclass(frozen=True)
-class Mix:
-    """Attacks that share the malicious users; `parts` holds share, attack and model of each.
-
-    All targeted attacks raise the targets of the first. The text is JSON after the word mix.
-    """
-
-    parts: tuple[tuple[float, AttackSpec, str], ...]
-
-    def __str__(self) -> str:
-        parts = [[share, str(spec), model] for share, spec, model in self.parts]
-        return f"mix {json.dumps(parts, ensure_ascii=False)}"
-
-    @property
-    def specs(self) -> tuple[AttackSpec, ...]:
-        """The attacks."""
-        return tuple(spec for _, spec, _ in self.parts)
-
-    @property
-    def targeted(self) -> bool:
-        """Whether one of the attacks has targets."""
-        return any(spec.targeted for spec in self.specs)
-
-    @property
-    def targets(self) -> int | tuple[str, ...]:
-        """The number of targets, or their labels."""
-        return next((spec.targets for spec in self.specs if spec.targeted), TARGETS)
-
-    def make(self, model: str, targets: tuple[int, ...] | None) -> Attack:
-        """Return the attack with these targets. Its model is crafted. Raises ParameterError."""
-        if model != "crafted":
-            raise ParameterError(
-                f"the model of a mix must be crafted, not {model!r}: its parts have their own"
-            )
-        attacks = [
-            spec.make(each, targets if spec.targeted else None) for _, spec, each in self.parts
-        ]
-        return Several(attacks, [share for share, _, _ in self.parts])
-
-
-def parse(text: str) -> AttackSpec | Mix | None:
-    """Return the attack or the mix of a text, None for "none" and "honest".
-
-    Raises ParameterError.
-    """
-    if text in ("none", "honest"):
-        return None
-    if not text.startswith("mix "):
-        return AttackSpec.parse(text)
-    try:
-        parts = json.loads(text.removeprefix("mix "))
-        return Mix(tuple((float(s), AttackSpec.parse(name), model) for s, name, model in parts))
-    except (ValueError, TypeError) as error:
-        raise ParameterError(
-            f"a mix is a list of shares, attacks and models, not {text!r:.80}"
-        ) from error
+def parse(text: str) -> AttackSpec | None:
+    """Return the attack of a text, None for "none" and "honest". Raises ParameterError."""
+    return None if text in ("none", "honest") else AttackSpec.parse(text)

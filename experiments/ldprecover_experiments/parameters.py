@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import TARGETS, AttackSpec, Mix
+from ldprecover_experiments.attacks import TARGETS, AttackSpec
 from ldprecover_experiments.datasets import dataset_of
 
 BETA, EPSILON, ETA = 0.05, 0.5, 0.2
@@ -64,12 +64,6 @@ class GenuineUsers:
     def frequencies(self) -> NDArray[np.float64]:
         """True frequencies f_X of the d items."""
         return self.counts / self.n
-
-    def with_canaries(self, number: int) -> Self:
-        """Return the users with this many more items, which nobody holds."""
-        canaries = (f"canary {i + 1}" for i in range(number))
-        counts = np.pad(self.counts, (0, number))
-        return replace(self, items=(*self.items, *canaries), counts=counts)
 
     @cached_property
     def digest(self) -> str:
@@ -136,7 +130,7 @@ class Cell:
 
     data: str
     protocol: str
-    attack: AttackSpec | Mix | None
+    attack: AttackSpec | None
     model: str
     beta: float = BETA
     epsilon: float = EPSILON

@@ -53,7 +53,7 @@ class PoisonedRound:
     `truth` holds the frequencies f_X of the genuine users. `targets` are the items that the attack
     raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
     first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any,
-    and `attack` the attack. `canaries` are items that nobody holds; methods know them.
+    and `attack` the attack.
 
         clean = PoisonedRound.clean(oracle, Population.of(load_dataset("cities"), 5000, seed=1))
         poisoned = clean.under(MGA([3, 40]), m=250, rng=np.random.default_rng(0), targets=(3, 40))
@@ -68,7 +68,6 @@ class PoisonedRound:
     reports: NDArray[Any] | None = None
     earlier: Tally | None = None
     attack: Attack | None = None
-    canaries: Targets = ()
 
     def __repr__(self) -> str:
         return (
@@ -78,13 +77,11 @@ class PoisonedRound:
         )
 
     @classmethod
-    def clean(cls, oracle: FrequencyOracle, users: Population, canaries: Targets = ()) -> Self:
-        """Return the round of these users alone; nobody holds an item of `canaries`."""
-        reports = users.reports(oracle, canaries)
+    def clean(cls, oracle: FrequencyOracle, users: Population) -> Self:
+        """Return the round of these users alone."""
+        reports = users.reports(oracle)
         nobody = Tally.empty(oracle.summary_size)
-        truth = np.zeros(oracle.domain_size)
-        truth[np.delete(np.arange(truth.size), list(canaries))] = users.frequencies
-        return cls(oracle, truth, Tally.of(oracle, reports), nobody, reports=reports)
+        return cls(oracle, users.frequencies, Tally.of(oracle, reports), nobody, reports=reports)
 
     def under(
         self,
@@ -125,7 +122,6 @@ class PoisonedRound:
                 request,
                 n=self.together.n,
                 reports=source,
-                canaries=self.canaries,
             )
         )
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OUE, ParameterError, RecoveryRequest, recover
+from ldprecover import ParameterError, RecoveryRequest, recover
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, Cell, MethodSpec, Results, Study
-from ldprecover_experiments.attacks import Mix, parse
+from ldprecover_experiments.attacks import parse
 from ldprecover_experiments.poisoned_round import simulate_round
 from ldprecover_experiments.studies import PRESETS
 
@@ -226,14 +226,6 @@ def test_rejects_missing_files(tmp_path: Path) -> None:
         study(data="nowhere.csv").cells  # noqa: B018
 
 
-MIX = Mix(
-    (
-        (1.0, AttackSpec("mga", options={"targets": 3}), "sampled"),
-        (4.0, AttackSpec("rpa"), "crafted"),
-    )
-)
-
-
 @pytest.mark.parametrize(
     ("text", "attack"),
     [
@@ -242,45 +234,17 @@ MIX = Mix(
         ("mga-a", AttackSpec("mga-a")),
         ('apa {"each": 4}', AttackSpec("apa", options={"each": 4})),
         ('mla {"item": "New York, NY"}', AttackSpec("mla", options={"item": "New York, NY"})),
-        ('mix [[1.0, "mga {\\"targets\\": 3}", "sampled"], [4.0, "rpa", "crafted"]]', MIX),
     ],
 )
-def test_attack_is_parsed_from_its_text(text: str, attack: AttackSpec | Mix) -> None:
+def test_attack_is_parsed_from_its_text(text: str, attack: AttackSpec) -> None:
     assert str(attack) == text
     assert parse(text) == attack
     assert hash(parse(text)) == hash(attack)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["mga-b", "mix", "mix 3", "mix [[1]]", 'mix [[1, "mga"]]', 'mix [["a", "mga", "crafted"]]'],
-)
-def test_rejects_text_of_no_attack(text: str) -> None:
-    with pytest.raises(ParameterError, match=r"a mix is a list|attack must be one of"):
-        parse(text)
-
-
-def test_mix_divides_the_malicious_users() -> None:
-    """GRR: 1,000 users, a fifth sends targets and the others any item, to 6 sd (2e-9)."""
-    assert (MIX.targeted, MIX.targets) == (True, 3)
-    reports = MIX.make("crafted", (0, 1, 2)).reports(GRR(1.0, 100), 1_000, np.random.default_rng(5))
-    expected = 1_000 * (0.2 + 0.8 * 0.03)
-    assert abs((reports < 3).sum() - expected) < 6 * (expected * (1 - expected / 1_000)) ** 0.5
-
-
-def test_sets_divide_the_targets_among_attackers() -> None:
-    """Every OUE report has both targets of one set and, of padding, seldom both of the other."""
-    spec, oracle = AttackSpec("mga", options={"sets": 2, "targets": 4}), OUE(1.0, 100)
-    sampled, crafted = (
-        oracle.supports(
-            spec.make(model, (0, 1, 2, 3)).reports(oracle, 200, np.random.default_rng(5))
-        )
-        for model in ("sampled", "crafted")
-    )
-    assert (sampled.sum(axis=1) == 1).all()
-    assert not sampled[:, 4:].any()
-    assert (crafted[:, [0, 2]].all(axis=1) | crafted[:, [1, 3]].all(axis=1)).all()
-    assert not crafted[:, :4].all(axis=1).all()
+def test_rejects_text_of_no_attack() -> None:
+    with pytest.raises(ParameterError, match="attack must be one of"):
+        parse("mga-b")
 
 
 @pytest.fixture(scope="module")
