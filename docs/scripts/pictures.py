@@ -42,7 +42,7 @@ def main() -> None:
         page.locator("button[aria-label^=CSV]:enabled").wait_for()
         page.screenshot(path=PICTURES / "round.png")
         page.goto(f"{server.url}/#/plan")
-        page.locator("canvas").first.wait_for()
+        page.get_by_text("Protocols, the one to take first").wait_for()
         page.screenshot(path=PICTURES / "plan.png", full_page=True)
         browser.close()
 

@@ -31,7 +31,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "rose since 2 earlier",
         ),
         "series": ("#/series/week", "1 of 3 rounds"),
-        "plan": ("#/plan?targets=10", "What fake users gain"),
+        "plan": ("#/plan?targets=10", "Protocols, the one to take first"),
         "open": ("#/open", "Nothing of this can be changed"),
         "fresh": (
             f"#/rounds/{fresh['name']}",
