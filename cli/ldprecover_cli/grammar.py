@@ -29,7 +29,6 @@ FORMER_NAMES = {
     "recover": "result recover",
     "reproduce": "study paper",
     "simulate": "sim users",
-    "stats": "round stats",
     "suspects": "result suspects",
     "ticket mint": "admin ticket",
 }

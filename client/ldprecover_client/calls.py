@@ -21,7 +21,6 @@ from ldprecover_client.answers import (
 )
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
 from ldprecover_interface import analysis, operation, paths
-from ldprecover_interface.rounds import Stats
 
 T = TypeVar("T")
 
@@ -103,7 +102,6 @@ frequencies = _round_call(paths.FREQUENCIES, answers.read_frequencies)
 """GET /rounds/{id}/frequencies."""
 export = _round_call(paths.EXPORT, answers.read_export)
 """GET /rounds/{id}/export."""
-stats = _round_call(paths.STATS, answers.body_of(Stats))
 """GET /rounds/{id}/stats."""
 methods = _round_call(paths.METHODS, answers.body_of(analysis.Methods))
 """GET /rounds/{id}/methods."""

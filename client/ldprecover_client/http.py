@@ -433,13 +433,6 @@ class Client(_BaseClient):
         """Return the round's unbiased estimates, with the labels of its items."""
         return self._call(calls.frequencies(reference))
 
-    def stats(self, reference: str) -> JsonObject:
-        """Return the round's numbers of reports, and of duplicate and refused submissions.
-
-        Fields are those of GET /rounds/{id}/stats.
-        """
-        return self._call(calls.stats(reference))
-
     def methods(self, reference: str) -> JsonObject:
         """Return the recovery methods, and whether each fits this round.
 

@@ -235,12 +235,7 @@ class Rounds(Message):
 
 
 class Stats(Message):
-    """Outcomes of a round's submissions.
-
-    Rejections are written every few seconds; a crash loses the last ones.
-    """
+    """The number of a round's reports."""
 
     round: Text
     reports: Count = Field(description="Number of reports counted, n.")
-    duplicates: Count = Field(description="Submissions that repeated a stored one.")
-    refusals: dict[str, Count] = Field(description="Rejected submissions by problem type.")

@@ -58,7 +58,6 @@ from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.memory_budget import MemoryBudget
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import LABELS_BYTES, Rounds
 from ldprecover_server.settings import Settings
@@ -100,7 +99,6 @@ class Application:
             waiting_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
-        self.rejections = Rejections(storage)
         self.bodies = BodyMemory(
             settings.queue_bytes,
             settings.body_seconds,
@@ -132,10 +130,8 @@ class Application:
             settings.max_domain_size,
             LABELS_BYTES // settings.workers,
         )
-        submissions = Submissions(
-            round_directory, access, self.ingest, self.rejections, storage, settings
-        )
-        tallies = Results(round_directory, access, storage, self.rejections)
+        submissions = Submissions(round_directory, access, self.ingest, storage, settings)
+        tallies = Results(round_directory, access, storage)
         reader = RoundReader(round_directory, tallies, storage)
         self.verdicts = Verdicts(
             storage,
@@ -166,6 +162,7 @@ class Application:
             reading=ThreadPool(2, settings.reads, settings.request_seconds),
             keyed=ThreadPool(2, settings.reads, settings.request_seconds),
             readiness=self.readiness,
+            metrics=self.metrics,
             scrape=self.scrape,
         )
         self.api = self._make_api()
@@ -184,7 +181,7 @@ class Application:
             app = OperationPort(app, settings.operation_port)
         if (names := settings.host_names) is not None:
             app = AllowedHosts(app, names)
-        self._app = Instrumentation(app, self.metrics, self.rejections)
+        self._app = Instrumentation(app, self.metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -238,7 +235,7 @@ class Application:
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         self.ingest.start(get_running_loop())
         self.workers.start()
-        housekeeping = create_task(Housekeeping(self.storage, self.rejections, self.metrics).run())
+        housekeeping = create_task(Housekeeping(self.storage, self.metrics).run())
         verdicts = create_task(self.verdicts.run())
         try:
             yield {EDGE: self.edge}
@@ -259,9 +256,8 @@ class Application:
             await to_thread.run_sync(self._close)
 
     def _close(self) -> None:
-        """Commit queued submissions, write counts of rejections, and close the storage."""
+        """Commit queued submissions, and close the storage."""
         self.ingest.stop()
-        self.rejections.flush_or_warn()
         self.storage.close()
 
 

@@ -1,4 +1,4 @@
-"""Regular work of a server process: retention, deletion, unlinking and counts."""
+"""Regular work of a server process: retention, deletion and unlinking."""
 
 import asyncio
 import logging
@@ -10,7 +10,6 @@ from anyio import to_thread
 
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Progress, Storage, for_seconds
 
 _log = logging.getLogger(__name__)
@@ -26,12 +25,9 @@ class Housekeeping:
     Errors are logged, and the work is tried again in the next run.
     """
 
-    def __init__(
-        self, storage: Storage, rejections: Rejections, metrics: Metrics | None = None
-    ) -> None:
+    def __init__(self, storage: Storage, metrics: Metrics | None = None) -> None:
         self._storage = storage
         self._metrics = metrics or Metrics()
-        self._rejections = rejections
         self._stopping = threading.Event()
         self._purged_hour: int | None = None
         self.last_run: float | None = None
@@ -62,7 +58,6 @@ class Housekeeping:
         """Run each task, with a time limit; return whether work is left."""
         tasks = (
             self._keep_claim,
-            self._flush,
             self._purge,
             self._delete,
             self._unlink,
@@ -86,10 +81,6 @@ class Housekeeping:
 
     def _keep_claim(self) -> bool:
         self._storage.database.keep_claim()
-        return False
-
-    def _flush(self) -> bool:
-        self._rejections.flush()
         return False
 
     def _purge(self) -> bool:

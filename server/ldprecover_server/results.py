@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from ldprecover import Tally
 from ldprecover.rounds.export import RoundExport
 from ldprecover_server.access.access import Access
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage, StoredRound
 
@@ -13,13 +12,10 @@ from ldprecover_server.storage import Storage, StoredRound
 class Results:
     """Reads the rounds of a storage after checking the caller's access."""
 
-    def __init__(
-        self, rounds: Rounds, access: Access, storage: Storage, rejections: Rejections
-    ) -> None:
+    def __init__(self, rounds: Rounds, access: Access, storage: Storage) -> None:
         self._rounds = rounds
         self._access = access
         self._storage = storage
-        self._rejections = rejections
 
     def readable(self, identifier: str, key: str | None) -> RoundInfo:
         """Return a round that this key, or none, may read.
@@ -58,17 +54,6 @@ class Results:
         """
         round = self.readable(identifier, key)
         return round, self._storage.rounds.tally(round.seq, round.oracle.summary_size)
-
-    def stats(
-        self, identifier: str, key: str | None = None
-    ) -> tuple[RoundInfo, Tally, dict[str, int]]:
-        """Return the same, and the numbers of rejected submissions by reason.
-
-        Raises as `counted` does.
-        """
-        counted = self.counted(identifier, key)
-        self._rejections.flush_or_warn()  # the stored numbers are returned even if it fails
-        return *counted, self._storage.rounds.rejections(counted[0].seq)
 
     def export(self, identifier: str, key: str | None = None) -> RoundExport:
         """Return a round with its tally, to estimate and recover without the server.

@@ -11,7 +11,6 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.ingest.writer import Ingest
-from ldprecover_server.rejections import DUPLICATE, Rejections
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
@@ -27,14 +26,12 @@ class Submissions:
         rounds: Rounds,
         access: Access,
         ingest: Ingest,
-        rejections: Rejections,
         storage: Storage,
         settings: Settings,
     ) -> None:
         self._rounds = rounds
         self._access = access
         self._ingest = ingest
-        self._rejections = rejections
         self._storage = storage
         self._settings = settings
 
@@ -79,8 +76,6 @@ class Submissions:
         except RoundNotFoundError:
             self._rounds.evict(round)
             raise
-        if duplicate:
-            self._rejections.count(round.seq, DUPLICATE)
         return reports, duplicate
 
     def _admit(self, round: RoundInfo, sender: Sender, reports: int) -> None:

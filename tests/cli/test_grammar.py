@@ -35,7 +35,6 @@ def test_every_reader_takes_the_round_in_three_ways(run: Run, two_rounds: None) 
         ("result methods", ""),
         ("result recover", ""),
         ("round show", ""),
-        ("round stats", ""),
     ):
         named = run(f"{command} first {options}").succeeds().out
         assert "first" in named

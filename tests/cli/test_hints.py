@@ -16,7 +16,6 @@ from tests.conftest import ServerProcess
         ({"access": "key"}, "sim attack rpa --users 5 --seed 1 --round", "report"),
         ({"read_access": "key"}, "result frequencies --round", "analyst"),
         ({"read_access": "key"}, "result recover --round", "analyst"),
-        ({"read_access": "key"}, "round stats", "analyst"),
         ({}, "round close", "admin"),
     ],
 )

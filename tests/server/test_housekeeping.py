@@ -12,7 +12,6 @@ from tests.conftest import NewDatabase
 from tests.server.conftest import InProcess
 
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Rejections
 
 
 def test_a_fault_does_not_end_it(
@@ -34,7 +33,7 @@ def test_a_fault_does_not_end_it(
     async def outlive() -> None:
         nonlocal loop
         loop = asyncio.get_running_loop()
-        task = asyncio.create_task(Faulty(in_process.storage, Rejections(in_process.storage)).run())
+        task = asyncio.create_task(Faulty(in_process.storage).run())
         await again.wait()
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -62,7 +61,7 @@ def test_server_closes_its_database_after_housekeeping_died(
 
 
 def test_states_its_last_run_and_the_remaining_work(in_process: InProcess) -> None:
-    keeper = Housekeeping(in_process.storage, Rejections(in_process.storage))
+    keeper = Housekeeping(in_process.storage)
     assert (keeper.last_run, keeper.last_purge, keeper.rows_to_delete, keeper.rows_to_unlink) == (
         None,
         None,

@@ -21,7 +21,7 @@ LAYERS = [
     {"http"},
     {"analysis", "housekeeping"},
     {"submissions", "results"},
-    {"ingest", "access", "rounds", "rejections"},
+    {"ingest", "access", "rounds"},
     {"storage"},
     {"settings", "keys", "byte_cache", "memory_budget", "thread_pools"},
     {

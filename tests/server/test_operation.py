@@ -10,7 +10,6 @@ import resource
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,18 +21,16 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
-from tests.conftest import ServerProcess, StartServer
+from tests.conftest import StartServer
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover_client import bulk
 from ldprecover_server import Settings, logs, retention
-from ldprecover_server.errors import StorageFullError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http.middleware import instrumentation
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import SealedBatch, Storage
 
 pytestmark = pytest.mark.sqlite
@@ -148,73 +145,6 @@ def test_metrics_cover_all_processes_and_drop_dead_gauges() -> None:
     assert not folder.exists()
 
 
-@pytest.mark.both
-def test_stats_count_submissions_by_outcome(start_in_process: StartInProcess) -> None:
-    app = start_in_process()
-    round, other = app.open_round(), app.open_round()
-    app.submit(round, 2 * ONE, "a")
-    app.submit(round, 2 * ONE, "a")
-    for _ in range(2):
-        app.submit(round, b"\x09\0\0\0", "b")
-    app.submit(round, ONE, "a")
-    expected = {
-        "reports": 2,
-        "duplicates": 1,
-        "refusals": {"idempotency-key-reused": 1, "invalid-report": 2},
-    }
-    assert app.get(f"/rounds/{round}/stats").json() == {"round": round, **expected}
-    app.submit(round, ONE, "a")
-    assert app.get(f"/rounds/{round}/stats").json()["refusals"]["idempotency-key-reused"] == 2
-    assert app.get(f"/rounds/{other}/stats").json()["refusals"] == {}
-
-
-@pytest.mark.postgres
-def test_stats_work_while_a_round_is_deleted(
-    server: ServerProcess,
-) -> None:
-    """Stats write what was rejected first, of every round, and wait for the deletion to end."""
-    deleted, other = server.open_round()["id"], server.open_round()["id"]
-    assert server.submit(deleted, b"\x09\0\0\0").status_code == 422
-    waiting = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-    with ThreadPoolExecutor(1) as pool:
-        with server.sql() as deleting:
-            seq = "(SELECT seq FROM rounds WHERE id = :id)"
-            deleting.execute(sa.text(f"DELETE FROM labels WHERE round = {seq}"), {"id": deleted})
-            deleting.execute(sa.text("DELETE FROM rounds WHERE id = :id"), {"id": deleted})
-            answer = pool.submit(server.http.get, f"/rounds/{other}/stats")
-            while not answer.done() and not deleting.scalar(waiting):
-                deleting.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
-        assert answer.result().status_code == 200
-
-
-def test_refusals_outlive_a_server_that_is_stopped(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
-    with closing(InProcess(url)) as app:
-        round = app.open_round()
-        app.submit(round, b"\x09\0\0\0", "a")
-    with closing(InProcess(url)) as app:
-        assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"invalid-report": 1}
-
-
-def test_unwritten_rejections_stay_counted(
-    start_in_process: StartInProcess,
-) -> None:
-    app = start_in_process()
-    remaining, deleted = app.open_round(), app.open_round()
-    rejections = Rejections(app.storage)
-    for round in (remaining, deleted):
-        rejections.count(app.storage.rounds.find(round).seq, "round-closed")
-    app.storage.deletion.delete(deleted)
-    for i in range(500):  # more than there is room for on the last page
-        rejections.count(app.storage.rounds.find(remaining).seq, f"reason-{i:030}")
-    with Full(app.storage), pytest.raises(StorageFullError):
-        rejections.flush()
-    rejections.flush()
-    refused = app.storage.rounds.rejections(app.storage.rounds.find(remaining).seq)
-    assert len(refused) == 501
-    assert set(refused.values()) == {1}
-
-
 def test_responses_have_their_own_or_the_given_request_id(in_process: InProcess) -> None:
     ids = {in_process.get("/healthz").headers["x-request-id"] for _ in range(5)}
     assert len(ids) == 5
@@ -241,7 +171,6 @@ def test_a_submission_may_take_only_so_much_counting(
     assert problem_of(refused) == "too-many-reports"
     assert f"at most {fit} reports" in refused.json()["detail"]
     assert app.get(f"/rounds/{round}").json()["n"] == 0
-    assert app.get(f"/rounds/{round}/stats").json()["refusals"] == {"too-many-reports": 1}
     assert app.submit(round, bytes(fit * size), "a").json()["accepted"] == fit
 
 
@@ -458,7 +387,7 @@ def test_expired_segments_are_purged_from_the_disk(
         }
         rounds[0] = storage.rounds.open("R0", "r0", parameters, retention=None)
         storage.commit([_Batch(rounds[hours].seq, bytes(16), data[hours]) for hours in data])
-        keeper = Housekeeping(storage, Rejections(storage))
+        keeper = Housekeeping(storage)
         now += timedelta(days=2, minutes=29)
         keeper.once()
         assert all(remaining in on_disk(storage) for remaining in data.values())
@@ -485,7 +414,7 @@ def test_stopping_housekeeping_waits_for_its_chunk(in_process: InProcess) -> Non
             return False
 
     async def end() -> None:
-        task = asyncio.create_task(Slow(in_process.storage, Rejections(in_process.storage)).run())
+        task = asyncio.create_task(Slow(in_process.storage).run())
         assert await asyncio.to_thread(begun.wait, 30)
         task.cancel()
         await asyncio.wait([task], timeout=0)

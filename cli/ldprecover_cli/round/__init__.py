@@ -1,7 +1,7 @@
 """`round`: rounds on a server, from opening to deletion."""
 
 from ldprecover_cli.grammar import group
-from ldprecover_cli.round import export, open, state, stats
+from ldprecover_cli.round import export, open, state
 
 app = group(
     "round",
@@ -17,6 +17,5 @@ app = group(
     show=state.show_round,
     close=state.close_round,
     delete=state.delete_round,
-    stats=stats.stats,
     export=export.export,
 )

@@ -16,6 +16,7 @@ from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.http.bodies import BodyMemory
 from ldprecover_server.memory_budget import MemoryBudget
+from ldprecover_server.metrics import Metrics
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
@@ -61,6 +62,7 @@ class Services:
     """For callers with a key."""
     readiness: SharedCall[ServiceError | None]
     """Returns why a submission could not be stored now, or None."""
+    metrics: Metrics
     scrape: SharedCall[bytes]
     """Returns the metrics in Prometheus' text format."""
 

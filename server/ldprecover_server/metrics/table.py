@@ -1,8 +1,4 @@
-"""The table of all metrics.
-
-No metric has a label for the round, whose values would grow without limit. `GET /rounds/{id}/stats`
-counts by round.
-"""
+"""The table of all metrics. None has a label for the round: its values would grow without limit."""
 
 from dataclasses import dataclass
 from typing import Literal

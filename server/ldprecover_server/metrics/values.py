@@ -1,14 +1,14 @@
 """The values of the metrics."""
 
+import os
 from bisect import bisect_left
-from threading import Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from ldprecover_server.metrics.shared import drop_gauges_of_ended_processes, shared_folder
+from ldprecover_server.metrics.shared import VARIABLE, drop_gauges_of_ended_processes
 from ldprecover_server.metrics.table import MANIFEST, SECONDS, Metric
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -44,11 +44,9 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return the metrics of all processes in Prometheus' text format."""
-        self.requests.publish()
-        folder = shared_folder()
-        if folder is None:
+        if VARIABLE not in os.environ:
             return generate_latest(self._registry)
-        drop_gauges_of_ended_processes(folder)
+        drop_gauges_of_ended_processes()
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
@@ -57,56 +55,42 @@ class Metrics:
 class Requests:
     """Requests by method, route and status, as plain numbers until they are published.
 
-    A shared metric costs about 1 µs per change, and a request changes three: more than the rest of
-    its instrumentation. Call `count` from one thread, `publish` from any.
+    The metrics take 2 µs for a request, of several processes 6 µs, a twentieth of the time of a
+    submission; these numbers take 0.3 µs. For use in one event loop.
     """
 
     def __init__(self, total: Counter, seconds: Histogram) -> None:
         self._total = total
         self._seconds = seconds
         self._counts: dict[tuple[str, str, int], _Count] = {}
-        self._publishing = Lock()
 
     def count(self, method: str, route: str, code: int, seconds: float) -> None:
         """Count one request and its duration."""
         count = self._counts.get((method, route, code))
         if count is None:
-            total = self._total.labels(method, route, str(code))
-            times = self._seconds.labels(method, route)
-            count = self._counts[method, route, code] = _Count(total, times)
+            count = self._counts[method, route, code] = _Count()
         count.seconds += seconds
         count.buckets[bisect_left(SECONDS, seconds)] += 1
 
     def publish(self) -> None:
         """Add the counts since the last call to the metrics."""
-        with self._publishing:
-            for count in tuple(self._counts.values()):
-                count.publish()
+        counts, self._counts = self._counts, {}
+        for (method, route, code), count in counts.items():
+            self._total.labels(method, route, str(code)).inc(sum(count.buckets))
+            times = self._seconds.labels(method, route)
+            # The library has no public call that adds many observations.
+            times._sum.inc(count.seconds)
+            for bucket, number in zip(times._buckets, count.buckets, strict=True):
+                if number:
+                    bucket.inc(number)
 
 
 class _Count:
-    """The counts for one method, route and status: all of them, and the published ones."""
+    """The requests of one method, route and status: their seconds, and their number by bucket."""
 
-    def __init__(self, total: Counter, times: Histogram) -> None:
+    def __init__(self) -> None:
         self.seconds = 0.0
         self.buckets = [0] * (len(SECONDS) + 1)
-        self._total = total
-        self._times = times
-        self._published_seconds = 0.0
-        self._published = self.buckets.copy()
-
-    def publish(self) -> None:
-        seconds, buckets = self.seconds, self.buckets.copy()
-        new = [now - before for now, before in zip(buckets, self._published, strict=True)]
-        if not any(new):
-            return
-        self._total.inc(sum(new))
-        # The library has no public call that adds many observations.
-        self._times._sum.inc(seconds - self._published_seconds)
-        for bucket, times in zip(self._times._buckets, new, strict=True):
-            if times:
-                bucket.inc(times)
-        self._published_seconds, self._published = seconds, buckets
 
 
 def _create(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:

@@ -23,7 +23,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.large_values import read_large_value
-from ldprecover_server.storage.schema import labels, rejections, rounds, tallies, total, verdicts
+from ldprecover_server.storage.schema import labels, rounds, tallies, total, verdicts
 from ldprecover_server.storage.tally_encoding import decode_tally
 
 CURRENT = "current"
@@ -184,30 +184,6 @@ class Rounds(Repository):
         """
         with self.database.read() as connection:
             return sum_tallies(connection, seq, size)
-
-    def add_rejections(self, counts: Mapping[tuple[int, str], int]) -> None:
-        """Add numbers of rejected submissions by round and reason; skip deleted rounds."""
-        insert = self.database.insert(rejections)
-        insert = insert.on_conflict_do_update(
-            index_elements=["round", "process", "reason"],
-            set_={"n": rejections.c.n + insert.excluded.n},
-        )
-        with self.database.write() as connection:
-            for (seq, reason), n in sorted(counts.items()):
-                row = {"round": seq, "process": self.database.process, "reason": reason, "n": n}
-                try:
-                    lock_round(connection, seq)
-                except RoundNotFoundError:
-                    continue
-                connection.execute(insert, row)
-
-    def rejections(self, seq: int) -> dict[str, int]:
-        """Return the stored numbers of a round's rejected submissions by reason."""
-        query = sa.select(rejections.c.reason, total(rejections.c.n))
-        query = query.where(rejections.c.round == seq)
-        query = query.group_by(rejections.c.reason).order_by(rejections.c.reason)
-        with self.database.read() as connection:
-            return {reason: int(n) for reason, n in connection.execute(query)}
 
 
 def lock_round(connection: sa.Connection, seq: int) -> None:

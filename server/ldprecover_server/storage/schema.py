@@ -110,15 +110,6 @@ tallies = sa.Table(
     _column("counts", sa.LargeBinary),  # the tally's summary: see `tally_encoding`
 )
 
-rejections = sa.Table(
-    "rejections",
-    metadata,
-    _round_column(primary_key=True),
-    _column("process", sa.Integer, primary_key=True),
-    _column("reason", sa.String(40), primary_key=True),  # a problem's slug, or `duplicate`
-    _column("n", sa.BigInteger),
-)
-
 access_keys = sa.Table(
     "access_keys",
     metadata,

@@ -40,20 +40,6 @@ def test_json_is_the_response_of_the_server(
     assert on_server(f"result {command} {series[1]} --json").json == response
 
 
-def test_stats_count_reports_and_duplicates(on_server: Run, server: ServerProcess) -> None:
-    round_ = server.open_round()
-    for key in ("a", "a", "b"):
-        server.submit(round_["id"], pack(np.zeros(5, "<u4")), key)
-    assert on_server(f"round stats {round_['name']} --json").json == {
-        "round": round_["id"],
-        "reports": 10,
-        "duplicates": 1,
-        "refusals": {},
-    }
-    shown = on_server(f"round stats {round_['name']}")
-    assert shown.words == f"{round_['name']} reports counted 10 duplicate submissions 1"
-
-
 def test_methods_state_their_needs(on_server: Run, series: list[str]) -> None:
     lines = on_server(f"result methods --round {series[1]}").out.splitlines()
     assert any(line.startswith("ldprecover ") and "counts" in line for line in lines)

@@ -1,7 +1,5 @@
 """Deletion and purges work in chunks, and their data leave the disk."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from tests.server.storage.conftest import (
     name_of,
     open_round,
     stored,
-    wait_for_locks,
 )
 
 from ldprecover_server.errors import (
@@ -27,15 +24,12 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.maintenance.chunks import HasTime, Progress
-from ldprecover_server.storage.schema import rejections, rounds, segments, submission_keys, tallies
+from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
-TABLES = (submission_keys, segments, tallies, rejections, rounds)
-
-Counts = dict[tuple[int, str], int]
+TABLES = (submission_keys, segments, tallies, rounds)
 
 
 def fill(storage: Storage, seq: int, commits: int, each: int = 1) -> None:
@@ -45,7 +39,7 @@ def fill(storage: Storage, seq: int, commits: int, each: int = 1) -> None:
 
 def rows_of(storage: Storage, seq: int) -> list[int]:
     """Return the number of a round's rows in each of `TABLES`."""
-    of_round = {table: table.c.round == seq for table in (segments, tallies, rejections)}
+    of_round = {table: table.c.round == seq for table in (segments, tallies)}
     of_round |= {submission_keys: in_round(submission_keys.c.key, seq), rounds: rounds.c.seq == seq}
     return [count_rows(storage, table, of_round[table]) for table in TABLES]
 
@@ -66,7 +60,7 @@ def test_deleted_round_is_gone_before_its_rows(
     id = storage.rounds.find(name).id
     reports = storage.segments.reports(seq)
     mark_gone(monkeypatch, storage, seq)
-    assert rows_of(storage, seq) == [3, 3, 1, 0, 1]
+    assert rows_of(storage, seq) == [3, 3, 1, 1]
     for call in (
         lambda: storage.rounds.find(name),
         lambda: storage.rounds.find(id),
@@ -86,13 +80,12 @@ def test_deleted_round_is_gone_before_its_rows(
     assert seq not in [each.seq for each in storage.rounds.page(1000)]
     for submitted in (Submitted(b"0-0", (0,)), Submitted(b"new", (1,))):  # a retry and a new one
         assert commit(storage, seq, submitted) == [Outcome.GONE]
-    storage.rounds.add_rejections({(seq, "round-closed"): 1})
     again = storage.rounds.open(id, name, PARAMETERS)
     assert again.seq > seq
     assert commit(storage, again.seq, Submitted(b"0-0", (0,))) == [Outcome.STORED]
-    assert rows_of(storage, seq) == [3, 3, 1, 0, 1]
+    assert rows_of(storage, seq) == [3, 3, 1, 1]
     assert storage.deletion.delete_rest().done
-    assert rows_of(storage, seq) == [0, 0, 0, 0, 0]
+    assert rows_of(storage, seq) == [0, 0, 0, 0]
     assert storage.rounds.tally(again.seq, 6).n == 1
 
 
@@ -117,18 +110,17 @@ def test_rows_are_deleted_in_chunks_by_any_process(
     seq, other = open_round(one), open_round(one)
     fill(one, other, 5)
     fill(one, seq, 21, each=3)
-    one.rounds.add_rejections({(seq, "round-closed"): 4})
     mark_gone(monkeypatch, one, seq)
     assert one.deletion.remaining_rows() == 63 + 21
     assert one.deletion.delete_rest(for_chunks(2)) == Progress(16, False)
     assert two.deletion.remaining_rows() == 68
     # The last five segments, a chunk that finds none, and two chunks of keys.
     assert two.deletion.delete_rest(for_chunks(4)) == Progress(21, False)
-    assert rows_of(one, seq) == [47, 0, 1, 1, 1]
+    assert rows_of(one, seq) == [47, 0, 1, 1]
     assert one.deletion.delete_rest().done
-    assert rows_of(one, seq) == [0, 0, 0, 0, 0]
+    assert rows_of(one, seq) == [0, 0, 0, 0]
     assert one.deletion.remaining_rows() == 0
-    assert rows_of(one, other) == [5, 5, 1, 0, 1]
+    assert rows_of(one, other) == [5, 5, 1, 1]
 
 
 def test_purge_in_chunks_deletes_and_counts_expired_segments(
@@ -165,47 +157,12 @@ def test_round_without_stored_reports_is_never_complete(storage: Storage) -> Non
     assert (storage.segments.reports(seq).n, list(storage.segments.reports(seq))) == (0, [])
 
 
-def test_rejections_of_a_round_under_deletion_are_dropped(storage: Storage) -> None:
-    """They wait for a deletion that they could not see when they began."""
-    for _ in range(5):
-        seq, other = open_round(storage), open_round(storage)
-        begin = threading.Barrier(2, timeout=30)
-        counts = {(seq, "round-closed"): 1, (other, "round-closed"): 1}
-
-        def reject(begin: threading.Barrier = begin, counts: Counts = counts) -> None:
-            begin.wait()
-            for _ in range(20):
-                storage.rounds.add_rejections(counts)
-
-        with ThreadPoolExecutor(1) as pool:
-            rejecting = pool.submit(reject)
-            begin.wait()
-            storage.deletion.delete(name_of(storage, seq))
-            rejecting.result(60)
-        assert storage.rounds.rejections(other) == {"round-closed": 20}
-        assert storage.deletion.delete_rest().done
-        assert rows_of(storage, seq) == [0, 0, 0, 0, 0]
-
-
-@pytest.mark.postgres
-def test_rejection_count_waits_for_a_deletion(storage: Storage) -> None:
-    seq = open_round(storage)
-    deletion = sa.update(rounds).where(rounds.c.seq == seq).values(state="gone", name="!")
-    with ThreadPoolExecutor(1) as pool:
-        with storage.database.write() as connection:
-            connection.execute(deletion)
-            rejecting = pool.submit(storage.rounds.add_rejections, {(seq, "round-closed"): 1})
-            wait_for_locks(storage, rejecting)
-        rejecting.result(60)
-    assert rows_of(storage, seq) == [0, 0, 0, 0, 1]
-
-
 @pytest.mark.sqlite
 def test_deleted_data_leave_the_log_once_nobody_reads_it(
     open_storage: OpenStorage, fresh: str
 ) -> None:
     storage = open_storage(fresh)
-    keeper = Housekeeping(storage, Rejections(storage))
+    keeper = Housekeeping(storage)
     seq = open_round(storage)
     fill(storage, seq, 3)
     log = Path(f"{storage.database.name}-wal")
@@ -228,7 +185,7 @@ def test_error_in_one_task_does_not_stop_others(
     open_storage: OpenStorage, fresh: str, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = open_storage(fresh)
-    keeper = Housekeeping(storage, Rejections(storage))
+    keeper = Housekeeping(storage)
     seq = open_round(storage)
     mark_gone(monkeypatch, storage, seq)
 
@@ -238,7 +195,7 @@ def test_error_in_one_task_does_not_stop_others(
     with monkeypatch.context() as failing:
         failing.setattr(storage.deletion, "purge", fail)
         keeper.once()
-    assert rows_of(storage, seq) == [0, 0, 0, 0, 0]
+    assert rows_of(storage, seq) == [0, 0, 0, 0]
     assert keeper.last_run is not None
     assert keeper.last_purge is None
     keeper.once()

@@ -17,7 +17,6 @@ from tests.server.storage.conftest import commit as commit_to
 
 from ldprecover import Tally
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Storage, StoredRound
 from ldprecover_server.storage.key_encoding import in_round
 from ldprecover_server.storage.schema import segments, submission_keys, tallies
@@ -103,7 +102,7 @@ def test_lost_process_number_is_claimed_again(
         three.database.claim()
         assert three.database.process == 0
         commit(three, seq, "b", 1)
-    Housekeeping(one, Rejections(one)).once()
+    Housekeeping(one).once()
     assert one.database.process == (2 if taken else 0)
     for storage, name in ((one, "c"), (two, "d"), (three, "e"), (one, "f")):
         assert commit(storage, seq, name, 2) == [Outcome.STORED]

@@ -22,7 +22,6 @@ from ldprecover import GRR, RoundParameters
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.rejections import Rejections
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.database import is_write
 from ldprecover_server.storage.schema import rounds, segments, submission_keys
@@ -73,7 +72,7 @@ def assert_unchanged(storage: Storage, seq: int) -> None:
 
 
 def test_closed_round_is_unlinked_once(storage: Storage) -> None:
-    keeper = Housekeeping(storage, Rejections(storage))
+    keeper = Housekeeping(storage)
     seq, other = open_round(storage), open_round(storage)
     fill(storage, seq)
     fill(storage, other)

@@ -13,7 +13,6 @@ from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.http.edge import ABORT
 from ldprecover_server.http.problems import problem_response
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rejections import Rejections
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
@@ -25,14 +24,13 @@ class Instrumentation:
     """ASGI middleware for request ids and metrics.
 
     The id is the client's X-Request-ID if it has 8 to 64 letters, digits, dots, underscores and
-    hyphens, else random; it is in the response and in the log. Handlers set `route_path`,
-    `problem` and, for submissions, `round_seq` in the ASGI scope.
+    hyphens, else random; it is in the response and in the log. Handlers set `route_path` and
+    `problem` in the ASGI scope.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, rejections: Rejections) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
-        self._rejections = rejections
         self._requests = metrics.requests
         self._will_publish = False
 
@@ -74,8 +72,6 @@ class Instrumentation:
             asyncio.get_running_loop().call_later(_PUBLISH_SECONDS, self._publish)
         if (problem := scope.get("problem")) is not None:
             self._metrics.refusals.labels(problem).inc()
-            if (seq := scope.get("round_seq")) is not None:
-                self._rejections.count(seq, problem)
 
     def _publish(self) -> None:
         self._will_publish = False

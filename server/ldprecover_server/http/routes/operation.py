@@ -58,7 +58,9 @@ async def get_readiness(request: Request) -> Status:
 @router.get(paths.METRICS, response_class=Response)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all processes of this server for Prometheus."""
-    return Response(await get_services(request).scrape.result(), media_type=MEDIA_TYPE)
+    services = get_services(request)
+    services.metrics.requests.publish()
+    return Response(await services.scrape.result(), media_type=MEDIA_TYPE)
 
 
 @router.get(paths.VERSION)

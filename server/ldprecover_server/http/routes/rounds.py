@@ -43,7 +43,6 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response
-from ldprecover_server.rejections import DUPLICATE
 from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
@@ -228,15 +227,9 @@ async def delete_round(round: RoundReference, caller: Admin) -> None:
     openapi_extra=KEY_IF_NEEDED,
 )
 async def get_stats(round: RoundReference, caller: Reader) -> Stats:
-    """Return the outcomes of a round's submissions: reports, duplicates and rejections."""
-    info, tally, rejections = await caller.run(caller.services.results.stats, round, caller.key)
-    duplicates = rejections.pop(DUPLICATE, 0)
-    return Stats(
-        round=info.id,
-        reports=tally.n,
-        duplicates=duplicates,
-        refusals=rejections,
-    )
+    """Return the number of a round's reports; it is shorter than the round with its items."""
+    info, tally = await caller.run(caller.services.results.counted, round, caller.key)
+    return Stats(round=info.id, reports=tally.n)
 
 
 @router.get(

@@ -95,7 +95,6 @@ class SubmissionRoute:
     async def _submit_to(self, round: RoundInfo, scope: Scope, body: Body) -> bytes:
         services = self._services
         # Authenticate first.
-        scope["round_seq"] = round.seq
         headers = body.headers
         authorization = _header_once(scope, headers, b"authorization")
         sender = ANYONE

@@ -93,14 +93,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("round", "process"),
     )
     op.create_table(
-        "rejections",
-        _round_column(),
-        _column("process", sa.Integer()),
-        _column("reason", sa.String(40)),
-        _column("n", sa.BigInteger()),
-        sa.PrimaryKeyConstraint("round", "process", "reason"),
-    )
-    op.create_table(
         "access_keys",
         _column("name", sa.String(64), primary_key=True),
         _column("scope", sa.String(8)),
