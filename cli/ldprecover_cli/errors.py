@@ -43,7 +43,8 @@ _PARAMETERS = (
 )
 """Parameters of requests and libraries that have an option, except those of recoveries."""
 _OTHER_OPTIONS = {
-    "canaries": "the canaries",
+    "canaries": "--canary",
+    "canary": "--canary",
     "items": "the items",
     "name": "NAME",
     "options": "--option",

@@ -146,6 +146,14 @@ History = Annotated[
         autocompletion=completion.rounds,
     ),
 ]
+Canaries = Annotated[
+    list[str] | None,
+    Option(
+        "--canary",
+        help="An item that is known to be held by nobody; repeat for several.",
+        metavar="LABEL",
+    ),
+]
 Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers of the command.")]
 
 

@@ -80,8 +80,6 @@ export interface Round {
   readonly d: number;
   /** The hash range of olh, the subset size of ss, null of the others. */
   readonly own: number | null;
-  /** Indices of items that no honest user has. */
-  readonly canaries: readonly number[];
   readonly access: string;
   readonly digest: string;
   readonly thresholds: Readonly<Record<string, bigint>>;

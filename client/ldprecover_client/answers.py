@@ -161,7 +161,6 @@ class RoundSummary:
     series: str | None
     opened_at: str
     closed_at: str | None
-    canaries: tuple[int, ...] = ()
     verdict: Verdict | None = None
 
     def __repr__(self) -> str:
@@ -196,7 +195,6 @@ class RoundStatus(Round):
             epsilon=parameters.epsilon,
             domain_size=len(parameters.items),
             own={**dict.fromkeys(own_parameters()), **parameters.own},
-            canaries=parameters.canaries,
             **_common(self, RoundSummary),
         )
 
@@ -208,9 +206,8 @@ class Frequencies:
     Arrays have shape (d,), one entry for each item. `to_frame` returns them by label.
 
     `n` is the number of reports, `counts` the support counts. `frequencies`, `standard_errors` and
-    their `sum` are None in a round without reports. `canaries` are indices of items that nobody
-    holds. `notes` are sentences on what the estimates cannot tell. `body` is the JSON object as the
-    server sent it, with all its fields.
+    their `sum` are None in a round without reports. `notes` are sentences on what the estimates
+    cannot tell. `body` is the JSON object as the server sent it, with all its fields.
     """
 
     round: str
@@ -222,7 +219,6 @@ class Frequencies:
     frequencies: FloatArray | None
     standard_errors: FloatArray | None
     sum: float | None
-    canaries: tuple[int, ...]
     notes: tuple[str, ...]
     body: JsonObject
 
@@ -331,14 +327,8 @@ def read_status(answer: Answer) -> RoundStatus:
 def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     """Read GET /rounds."""
     message, _ = _read(rounds.Rounds, answer)
-    for each in message.rounds:
-        _check_items("canaries", each.canaries, each.domain_size)
     return tuple(
-        RoundSummary(
-            **_common(each, RoundSummary)
-            | {"own": each.own, "canaries": tuple(each.canaries)}
-            | _verdict(each)
-        )
+        RoundSummary(**_common(each, RoundSummary) | {"own": each.own} | _verdict(each))
         for each in message.rounds
     )
 
@@ -368,7 +358,6 @@ def read_frequencies(answer: Answer) -> Frequencies:
     """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
     message, body = _read(results.Frequencies, answer)
     d = len(message.items)
-    _check_items("canaries", message.canaries, d)
     _check_columns(message, d, "counts")
     for position, count in enumerate(message.counts):
         if count > message.n:
@@ -395,7 +384,6 @@ def read_frequencies(answer: Answer) -> Frequencies:
         frequencies,
         errors,
         message.sum,
-        tuple(message.canaries),
         tuple(message.notes or ()),
         body,
     )
@@ -495,14 +483,12 @@ def _immutable(message: rounds.Parameters | rounds.Round) -> JsonObject:
         raise InvalidAnswerError(
             f"an {message.protocol} round states its {own.name}; a client never computes it"
         )
-    _check_items("canaries", message.canaries, len(message.items))
     try:
         parameters = RoundParameters.named(
             message.protocol,
             message.epsilon,
             message.items,
             message.own,
-            canaries=message.canaries,
         )
     except ParameterError as error:
         raise InconsistentRoundError(

@@ -4,7 +4,7 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
@@ -163,12 +163,13 @@ def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     return replace(call, is_analysis=True)
 
 
-def alarms(reference: str, rate: float) -> Call[JsonObject]:
+def alarms(reference: str, rate: float, canaries: Iterable[str] = ()) -> Call[JsonObject]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
+    query = urlencode([("rate", repr(rate)), *(("canary", label) for label in canaries)])
     return Call(
         "GET",
-        _path(reference, f"{paths.ALARMS}?rate={rate!r}"),
+        _path(reference, f"{paths.ALARMS}?{query}"),
         answers.body_of(analysis.Alarms),
         is_analysis=True,
     )

@@ -358,7 +358,6 @@ class Client(_BaseClient):
         read_access: str | None = None,
         retention: str | None = None,
         series: str | None = None,
-        canaries: int | Iterable[str] | None = None,
         **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
@@ -367,7 +366,7 @@ class Client(_BaseClient):
         "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key).
         `retention` is how long counted reports are stored: "forever" (default), "none", or hours or
         days such as "36h" or "7d". `series` names the rounds over the same items to compare with.
-        `canaries` are labels or a number of items to add that no honest user has. `own` has the
+        `own` has the
         protocol's parameters by name: `hash_range` for olh.
         """
         fields = {
@@ -381,7 +380,6 @@ class Client(_BaseClient):
             "read_access": read_access,
             "retention": retention,
             "series": series,
-            "canaries": list(canaries) if isinstance(canaries, Iterable) else canaries,
         }
         return self._call(calls.open_round(fields))
 
@@ -440,12 +438,15 @@ class Client(_BaseClient):
         """
         return self._call(calls.methods(reference))
 
-    def alarms(self, reference: str, *, rate: float = 1e-3) -> JsonObject:
+    def alarms(
+        self, reference: str, *, rate: float = 1e-3, canaries: Iterable[str] = ()
+    ) -> JsonObject:
         """Return the tests of the round, each with a false-alarm rate of at most `rate`.
 
-        Fields are those of GET /rounds/{id}/alarms.
+        `canaries` are labels of items that nobody holds. Fields are those of GET
+        /rounds/{id}/alarms.
         """
-        return self._call(calls.alarms(reference, rate))
+        return self._call(calls.alarms(reference, rate, canaries))
 
     def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> JsonObject:
         """Return the items that rose in the series, at the false-discovery rate `rate`.

@@ -107,21 +107,19 @@ class Population:
             rng.multinomial(self.n, self._distribution)  # advance past the draw of `counts`
         return rng.permutation(np.repeat(np.arange(self.domain_size), self.counts))
 
-    def reports(self, oracle: FrequencyOracle, canaries: Sequence[int] = ()) -> NDArray[Any]:
+    def reports(self, oracle: FrequencyOracle) -> NDArray[Any]:
         """Return each user's report under an oracle, perturbed with the seeded generator.
 
-        `canaries` are items of the oracle that no user has: the users' items are the others, in
-        their order. Only a simulation may use a seeded generator; real users use `Reporter`. Raises
+        Only a simulation may use a seeded generator; real users use `Reporter`. Raises
         ArgumentError if the oracle has another number of items, and ParameterError for more users
         than fit in memory.
         """
-        items = np.delete(np.arange(oracle.domain_size), list(canaries))
-        if items.size != self.domain_size:
+        if oracle.domain_size != self.domain_size:
             raise ArgumentError(
-                f"these users hold {self.domain_size} items, the round has {items.size}"
+                f"these users hold {self.domain_size} items, the round has {oracle.domain_size}"
             )
         oracle.wire.check_users(self.n)
-        return oracle.perturb(items[self.values()], self._rng(_REPORTS))
+        return oracle.perturb(self.values(), self._rng(_REPORTS))
 
     def report_to(
         self,
@@ -146,15 +144,12 @@ class Population:
         """
         with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
             parameters = client.parameters(round)
-        canaries, items = parameters.parameters.canaries, parameters.parameters.items
-        if self.items is not None and self.items != tuple(
-            x for i, x in enumerate(items) if i not in canaries
-        ):
+        if self.items is not None and self.items != parameters.parameters.items:
             raise ArgumentError("the round's items are not those of these users")
         oracle = parameters.parameters.oracle
         bar = progress_bar("genuine users report", first="genuine users perturb their values")
         with bar if progress == "bar" else nullcontext(progress) as report_progress:
-            reports = self.reports(oracle, canaries)
+            reports = self.reports(oracle)
             return submit_reports(
                 url,
                 parameters.id,

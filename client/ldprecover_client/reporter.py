@@ -127,10 +127,6 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
                 f"{self._max_epsilon:g}"
             )
         item = _item(parameters, value)
-        if item in parameters.canaries:
-            raise UnknownItemError(
-                "the value is a canary of the round, an item that nobody holds; nothing is sent"
-            )
 
         def perturb() -> bytes:
             self._check_access(round_, self._ticket)

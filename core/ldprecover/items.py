@@ -4,7 +4,6 @@ import operator
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import count, islice
 
 from ldprecover.errors import ParameterError
 from ldprecover.types import FloatArray
@@ -72,8 +71,8 @@ def target_indices(
     return tuple(sorted(indices))
 
 
-def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
-    """Return canaries sorted and without duplicates.
+def canary_indices(canaries: Iterable[int], d: int | None) -> tuple[int, ...]:
+    """Return canaries sorted and without duplicates; d None leaves the number of items open.
 
     Raises ParameterError for an index outside the d items, for more than 100 canaries, and if fewer
     than two other items remain.
@@ -81,24 +80,9 @@ def canary_indices(canaries: Iterable[int], d: int) -> tuple[int, ...]:
     indices = target_indices(canaries, d, ("canary", "canaries"))
     if len(indices) > MAX_CANARIES:
         raise ParameterError(f"canaries must be at most {MAX_CANARIES}, not {len(indices)}")
-    if d - len(indices) < 2:
+    if d is not None and d - len(indices) < 2:
         raise ParameterError("canaries must leave at least two other items")
     return indices
-
-
-def canary_labels(items: Sequence[str], canaries: int | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the labels of the canaries: those given, or the first few of "canary 1", "canary 2".
-
-    `canaries` are labels, or the number of canaries. Labels that are items already are skipped, so
-    that equal items get equal canaries.
-    """
-    if canaries is None:
-        return ()
-    if not isinstance(canaries, int):
-        return tuple(canaries)
-    taken = set(items)
-    numbered = (f"canary {i}" for i in count(1))
-    return tuple(islice((label for label in numbered if label not in taken), canaries))
 
 
 def highest(frequencies: FloatArray, labels: Sequence[str] | None = None) -> str:

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from ldprecover_interface.base import Count, OwnParametersMixin, Text, optional
-from ldprecover_interface.rounds import Canaries, Items
+from ldprecover_interface.rounds import Items
 
 
 class Export(OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
-    model_config = ConfigDict(json_schema_extra=optional("canaries", "seed"))
+    model_config = ConfigDict(json_schema_extra=optional("seed"))
 
     own_required = False
 
@@ -22,7 +22,6 @@ class Export(OwnParametersMixin):
     epsilon: float
     items: Items
     hash_range: int | None
-    canaries: Canaries = Field(default=[])
     n: Count
     counts: Annotated[list[Count], Field(fail_fast=True)]
     seed: Text | None = Field(

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from ldprecover import recovery
+from ldprecover.items import MAX_CANARIES
 from ldprecover_interface.base import MAX_HISTORY, Count, Message, Request, Text, optional
-from ldprecover_interface.rounds import Canaries, Items
+from ldprecover_interface.rounds import Items
 
 Column = Annotated[list[float], Field(fail_fast=True)]
 """One number per item."""
@@ -45,7 +46,6 @@ class Frequencies(Message):
         description="Standard error of the sum if all reports are honest; null if the protocol "
         "does not determine it."
     )
-    canaries: Canaries
     mean: Mean | None = Field(
         default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
@@ -94,13 +94,17 @@ class RecoveryRequest(Request):
         max_length=MAX_HISTORY,
         description="Ids or names of closed rounds over the same items that are known to be clean.",
     )
+    canaries: Annotated[list[str | int], Field(fail_fast=True, max_length=MAX_CANARIES)] = Field(
+        default=[], description="Items, labels or indices, that are known to be held by nobody."
+    )
 
     def core_request(self) -> recovery.RecoveryRequest:
-        """Return the core's request without targets and history, which are named here.
+        """Return the core's request without targets, history and canaries, which are named here.
 
         The caller of this looks them up. Raises ParameterError.
         """
-        names = {field.name for field in fields(recovery.RecoveryRequest)} - {"targets", "history"}
+        named = {"targets", "history", "canaries"}
+        names = {field.name for field in fields(recovery.RecoveryRequest)} - named
         return recovery.RecoveryRequest(**{name: getattr(self, name) for name in names})
 
 

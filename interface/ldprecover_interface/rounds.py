@@ -6,7 +6,6 @@ from pydantic import ConfigDict, Field, GetJsonSchemaHandler, field_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticKnownError
 
-from ldprecover.items import MAX_CANARIES
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS
 from ldprecover_interface.base import (
     MAX_TICKETS,
@@ -47,10 +46,6 @@ Retention = Annotated[
     ),
 ]
 Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
-Canaries = Annotated[
-    list[Annotated[int, Field(ge=0)]],
-    Field(fail_fast=True, description="Indices, in ascending order, of items that no user holds."),
-]
 Series = Annotated[
     str | None,
     Field(description="The series of rounds over the same items that this round belongs to."),
@@ -93,15 +88,6 @@ class NewRound(OwnParametersMixin, Request):
     access: Access = "open"
     read_access: ReadAccess = "public"
     retention: Annotated[Retention, Field(pattern=RETENTION)] = "forever"
-    canaries: (
-        Annotated[int, Field(ge=1, le=MAX_CANARIES)]
-        | Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=MAX_CANARIES)]
-        | None
-    ) = Field(
-        default=None,
-        description="Items that no user holds, added after the others: their labels, or their "
-        "number, which labels them `canary 1`, `canary 2`, …",
-    )
     series: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
         default=None, description="The series of rounds over the same items.", examples=["weekly"]
     )
@@ -183,10 +169,7 @@ class _RoundHead(OwnParametersMixin):
         description="Null if the protocol is a plugin that the server has not loaded."
     )
     q: float | None = Field(description="Null as p is.")
-    canaries: Canaries
-    digest: Text = Field(
-        description="SHA-256 of protocol, epsilon, hash range, items and canaries."
-    )
+    digest: Text = Field(description="SHA-256 of protocol, epsilon, hash range and items.")
     # Texts here, so that a client can name a kind of access that it does not know.
     access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]
     read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})]

@@ -27,7 +27,6 @@ class RoundInfo:
     name: str
     oracle: FrequencyOracle
     labels_bytes: int
-    canaries: tuple[int, ...]
     access: str
     read_access: str
     series: str | None
@@ -176,7 +175,6 @@ class Rounds:
                 stored.name,
                 stored.oracle,
                 stored.labels_bytes,
-                stored.canaries,
                 stored.access,
                 stored.read_access,
                 stored.series,

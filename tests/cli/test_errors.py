@@ -58,7 +58,7 @@ def _invalid(detail: str | None) -> RefusedError:
         (_refused(("epsilon", "must be 1")), "--epsilon must be 1"),
         (_refused(("domain_size", "is missing")), "--domain-size is missing"),
         (_refused(("items.2", "must be a string")), "the items: item 3 must be a string"),
-        (_refused(("canaries", "must be 1")), "the canaries must be 1"),
+        (_refused(("canaries", "must be 1")), "--canary must be 1"),
         (_refused(("body", "is missing")), "body is missing"),
         (_invalid("hash_range is for olh alone"), "--hash-range is for olh alone"),
         (_invalid("targets: no item is labelled 'x'"), "--target: no item is labelled 'x'"),

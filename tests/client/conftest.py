@@ -101,10 +101,9 @@ class Collector:
         id: str = "r1",
         state: str = "open",
         access: str = "open",
-        canaries: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """Open a round; return its fields, which tests may change."""
-        parameters = RoundParameters(protocol, epsilon, items, canaries=canaries)
+        parameters = RoundParameters(protocol, epsilon, items)
         self.rounds[id] = round_message(
             parameters, id=id, name=f"name-of-{id}", access=access, state=state, n=0
         )

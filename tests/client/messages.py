@@ -20,7 +20,6 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "digits": oracle.derived.get("digits"),
         "p": oracle.p,
         "q": oracle.q,
-        "canaries": list(parameters.canaries),
         "digest": parameters.digest,
         "access": "open",
         "read_access": "public",
@@ -50,7 +49,6 @@ FREQUENCIES: dict[str, Any] = {
     "standard_errors": [0.1, 0.1],
     "sum": 1.0,
     "sum_standard_error": None,
-    "canaries": [],
 }
 RECOVERY: dict[str, Any] = {
     "round": "r1",

@@ -402,43 +402,6 @@ def test_rejects_malformed_tickets(body: bytes) -> None:
         read_tickets(Answer(200, {}, body), 1)
 
 
-def test_digest_covers_canaries() -> None:
-    digest = RoundParameters("olh", 0.5, LABELS, canaries=(2,)).digest
-    stated: dict[str, Any] = {"canaries": [2], "digest": digest}
-    assert read_round(answer(a_round(**stated))).parameters.canaries == (2,)
-    others: list[dict[str, Any]] = [{"canaries": [1]}, {"canaries": []}]
-    for changes in others:
-        with pytest.raises(InconsistentRoundError, match="digest"):
-            read_round(answer(a_round(**stated | changes)))
-    assert read_status(answer(a_round(**stated))).summary.canaries == (2,)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"canaries": 2},
-        {"canaries": [3]},
-        {"canaries": ["a"]},
-        {"canaries": [True]},
-    ],
-)
-def test_rejects_invalid_canaries(changes: dict[str, Any]) -> None:
-    with pytest.raises(InvalidAnswerError, match="canaries"):
-        read_status(answer(a_round(**changes)))
-
-
-@pytest.mark.parametrize("changes", [{"canaries": [2]}, {"canaries": "a"}])
-def test_frequencies_have_canaries(changes: dict[str, Any]) -> None:
-    assert read_frequencies(answer(FREQUENCIES | {"canaries": [1]})).canaries == (1,)
-    with pytest.raises(InvalidAnswerError, match="canaries"):
-        read_frequencies(answer(FREQUENCIES | changes))
-
-
-def test_rejects_canaries_that_leave_no_items() -> None:
-    with pytest.raises(InconsistentRoundError, match="at least two other items"):
-        read_round(answer(a_round(canaries=[1, 2])))
-
-
 VERDICT: dict[str, Any] = {
     "attack": "possible",
     "attack_probability": 0.4,

@@ -201,20 +201,6 @@ def test_progress_may_be_callback(collector: Collector, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
 
 
-def test_users_have_no_canary(collector: Collector) -> None:
-    """GRR at epsilon 10 reports .05 other items of 300 users on average, more than 5 less than once
-    in 10^9.
-    """
-    parameters = RoundParameters("grr", 10.0, ("a", "x", "b", "c", "y"), canaries=(1, 4))
-    users = Population([3, 2, 1], 300, seed=1, items=("a", "b", "c"))
-    reports = users.reports(parameters.oracle, parameters.canaries)
-    counts = np.bincount(reports, minlength=5)
-    assert counts[[1, 4]].sum() <= 5
-    assert abs(counts[[0, 2, 3]] - users.counts).max() <= 5
-    with pytest.raises(ArgumentError, match="hold 3 items"):
-        users.reports(parameters.oracle)
-
-
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 def test_reports_that_memory_cannot_hold_are_an_error(oracle: Any) -> None:
     with pytest.raises(ParameterError, match="users must be at most"):

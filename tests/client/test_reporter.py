@@ -82,20 +82,6 @@ def test_uses_operating_system_randomness(
     assert randomness.drawn > 0
 
 
-@pytest.mark.parametrize("value", ["Houston, TX", 3])
-def test_rejects_canary_before_perturbing(
-    collector: Collector, reporter: MakeReporter, value: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collector.add(canaries=(3,))
-    user = reporter()
-    randomness = FixedRandomness()
-    monkeypatch.setattr(os, "urandom", randomness)
-    with pytest.raises(UnknownItemError, match="a canary of the round, an item that nobody holds"):
-        user.report(value)
-    assert (randomness.drawn, collector.posts, list(user.ledger.entries())) == (0, [], [])
-    assert user.report(2).state == "accepted"
-
-
 def test_perturbs_once_for_many_tries(
     collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

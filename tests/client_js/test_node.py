@@ -31,7 +31,7 @@ ROUNDS: list[dict[str, Any]] = [
     {"protocol": "llh", "hash_range": 3},
     {"protocol": "llh", **TICKETS},
     {"protocol": "llh", "hash_range": 2, **TICKETS, "retention": "none"},
-    {"protocol": "oue", "access": "ticket", "canaries": 2},
+    {"protocol": "oue", "access": "ticket"},
     {"protocol": "olh", "access": "key"},
 ]
 

@@ -37,7 +37,6 @@ ROUNDS: list[dict[str, Any]] = [
     {"protocol": "oue", "access": "key"},
     {"protocol": "olh", "read_access": "key"},
     {"protocol": "olh", "access": "ticket", "retention": "none"},
-    {"protocol": "olh", "canaries": 2},
     {"protocol": "oue"},
 ]
 CHANGED = {"POST /rounds/{round}/close", "DELETE /rounds/{round}"}

@@ -55,7 +55,7 @@ def test_response_ignores_unknown_field() -> None:
 
 
 def test_export_of_core_has_the_declared_fields() -> None:
-    parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), canaries=(1,))
+    parameters = RoundParameters("olh", 1.3, ("a", "b", "c"))
     tally = Tally(np.array([5, 0, 2]), 10)
     document = RoundExport("R1", "x", parameters, tally, seed="0f" * 16).to_dict()
     assert document.keys() == Export.model_fields.keys()

@@ -1,76 +1,82 @@
-"""Canaries over HTTP: what answers, estimates and alarms say of them."""
+"""Canaries over HTTP: items that the caller of an analysis knows to be held by nobody."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import PACKED
-from tests.server.conftest import InProcess, StartInProcess, problem_of
+from tests.server.conftest import InProcess, problem_of
 
-from ldprecover import OUE, RoundParameters
+from ldprecover import GRR, OUE, RecoveryRequest, recover
 
 pytestmark = pytest.mark.sqlite
 
-D = 102
+D, K, N = 40, 5, 4_000
+ITEMS = [f"item {i}" for i in range(D - K)] + [f"nobody {i}" for i in range(K)]
+ORACLE = OUE(1.0, D)
 
 
 @pytest.fixture
-def app(start_in_process: StartInProcess) -> InProcess:
-    return start_in_process()
-
-
-def test_canaries_follow_the_items_by_label_or_number(app: InProcess) -> None:
-    items = ["a", "canary 2", "b"]
-    named = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=['x', 'y'])}").json()
-    assert (named["items"], named["canaries"], named["domain_size"]) == (
-        [*items, "x", "y"],
-        [3, 4],
-        5,
-    )
-    numbered = app.get(f"/rounds/{app.open_round('grr', items=items, canaries=3)}").json()
-    assert numbered["items"] == [*items, "canary 1", "canary 3", "canary 4"]
-    counted = app.get(
-        f"/rounds/{app.open_round('grr', domain_size=3, canaries=1)}/parameters"
-    ).json()
-    assert (counted["items"], counted["canaries"]) == (["0", "1", "2", "canary 1"], [3])
-    parameters = RoundParameters("grr", 1.0, (*items, "x", "y"), canaries=(3, 4))
-    assert named["digest"] == parameters.digest
-
-
-@pytest.mark.parametrize("canaries", [0, 101, [], [""], ["a"], "x", 1.5, [1]])
-def test_rejects_invalid_canaries(app: InProcess, canaries: object) -> None:
-    assert app.try_open(items=["a", "b"], canaries=canaries).status_code == 422
-
-
-def test_rounds_of_a_series_share_numbered_canaries(app: InProcess) -> None:
-    for _ in range(2):
-        app.open_round("grr", items=["a", "b"], canaries=2, series="daily")
-    assert problem_of(app.try_open(items=["a", "b"], series="daily")) == "series-mismatch"
-
-
-def test_shifted_reports_raise_the_alarm_of_canaries(
-    app: InProcess,
-) -> None:
-    oracle = OUE(0.5, D)
-    id = app.open_round("oue", 0.5, domain_size=D - 10, canaries=10)
-    one = np.packbits(np.arange(D) < 1, bitorder="little")[None]
+def shifted(in_process: InProcess) -> str:
+    """A round with an eighth of reports of no item, which shift all estimates alike."""
     rng = np.random.default_rng(1)
-    genuine = oracle.perturb(rng.integers(D - 10, size=20_000), rng)
-    app.submit(id, genuine, "a")
-
-    def alarm() -> dict[str, Any]:
-        alarms = app.get(f"/rounds/{id}/alarms?rate=1e-9").json()["alarms"]
-        return next(each for each in alarms if each["name"] == "canaries")
-
-    assert app.frequencies(id)["canaries"] == list(range(D - 10, D))
-    assert not alarm()["raised"]
-    app.submit(id, np.repeat(one, 2_000, axis=0), "b")
-    assert alarm()["raised"]
+    reports = ORACLE.perturb(rng.integers(D - K, size=N), rng)
+    reports = np.concatenate([reports, np.zeros((N // 8, reports.shape[1]), np.uint8)])
+    id = in_process.open_round("oue", 1.0, items=ITEMS)
+    in_process.submit(id, reports, "a")
+    return str(id)
 
 
-def test_canaries_can_be_targets_of_a_recovery(app: InProcess) -> None:
-    id = app.open_round("oue", 0.5, items=["a", "b"], canaries=["x"])
-    headers = PACKED | app.admin
-    app.post(f"/rounds/{id}/reports", content=b"\1\5\4", headers=headers)
-    response = app.post(f"/rounds/{id}/recover", json={"targets": ["x"]})
-    assert (response.status_code, response.json()["targets"]) == (200, [2])
+def alarms(in_process: InProcess, id: str, canaries: list[str]) -> dict[str, Any]:
+    """Return which alarms are raised, by name."""
+    response = in_process.get(f"/rounds/{id}/alarms", params={"rate": 1e-9, "canary": canaries})
+    return {each["name"]: each["raised"] for each in response.json()["alarms"]}
+
+
+def test_shifted_canaries_raise_their_alarm(in_process: InProcess, shifted: str) -> None:
+    assert "canaries" not in alarms(in_process, shifted, [])
+    assert alarms(in_process, shifted, ITEMS[-K:])["canaries"]
+    assert not alarms(in_process, shifted, ITEMS[:1])["canaries"]
+
+
+def test_recovery_uses_canaries_by_label_and_index(in_process: InProcess) -> None:
+    oracle, rng = GRR(2.0, D), np.random.default_rng(2)
+    honest = oracle.perturb(rng.integers(D - K, size=N), rng)
+    reports = np.concatenate([honest, np.resize(np.arange(20), 400).astype(honest.dtype)])
+    id = in_process.open_round("grr", 2.0, items=ITEMS)
+    in_process.submit(id, reports, "a")
+    body = {"method": "unmix", "canaries": [*ITEMS[-K:-1], D - 1]}
+    response = in_process.post(f"/rounds/{id}/recover", json=body).json()
+    request = RecoveryRequest("unmix", canaries=range(D - K, D))
+    expected = recover(oracle, reports, request).recovered.tolist()
+    assert response["recovered"] == pytest.approx(expected, abs=1e-12)
+    unknowing = in_process.post(f"/rounds/{id}/recover", json={"method": "unmix"}).json()
+    assert unknowing["recovered"] != pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("canaries", "reason"),
+    [
+        (["unknown"], "canaries: no item is labelled 'unknown'"),
+        ([D], f"canaries: {D} is not an index"),
+        (list(range(D - 1)), "canaries must leave at least two other items"),
+    ],
+)
+def test_recovery_rejects_other_canaries(
+    in_process: InProcess, shifted: str, canaries: list[Any], reason: str
+) -> None:
+    response = in_process.post(f"/rounds/{shifted}/recover", json={"canaries": canaries})
+    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+    assert reason in response.json()["detail"]
+
+
+def test_requests_name_at_most_100_canaries(in_process: InProcess, shifted: str) -> None:
+    many = ["item 1"] * 101
+    assert in_process.get(f"/rounds/{shifted}/alarms", params={"canary": many}).status_code == 422
+    response = in_process.post(f"/rounds/{shifted}/recover", json={"canaries": many})
+    assert problem_of(response) == "invalid-request"
+
+
+def test_alarms_reject_unknown_canary(in_process: InProcess, shifted: str) -> None:
+    response = in_process.get(f"/rounds/{shifted}/alarms", params={"canary": ["item 1", "unknown"]})
+    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+    assert "canary: no item is labelled 'unknown'" in response.json()["detail"]

@@ -67,7 +67,6 @@ def test_frequencies_equal_the_estimates_of_the_counts(
         "standard_errors": estimates.standard_errors.tolist(),
         "sum": estimates.sum,
         "sum_standard_error": estimates.sum_standard_error,
-        "canaries": [],
     } | ({"notes": list(estimates.notes)} if estimates.notes else {})
     assert server.frequencies(opened["id"]) == expected
     assert min(expected["frequencies"]) < 0, "a negative estimate shows that none is clipped"

@@ -65,7 +65,6 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         "series",
         "subset_size",
         "digits",
-        "canaries",
         "verdict",
     }
     assert (opened["state"], opened["n"], opened["closed_at"], opened["domain_size"]) == (
@@ -135,7 +134,6 @@ def test_every_allowed_extreme_is_taken(server: ServerProcess, text: str) -> Non
         ({"items": ["a", "b", "a"]}, "distinct"),
         ({"items": ["a", "x\0"]}, "control character"),
         ({"items": ["a", "\u200b "]}, "blank"),
-        ({"items": ["a", "b"], "canaries": [" "]}, "blank"),
         ({"domain_size": 4, "name": "current"}, "name"),
     ],
 )

@@ -484,27 +484,21 @@ def reports() -> dict[str, Any]:
 
 def digests() -> dict[str, Any]:
     cases = []
-    plain: list[int] = []
-    for protocol, epsilon, items, parameter, canaries in (
-        ("grr", 0.5, ["0", "1"], None, plain),
-        ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None, plain),
-        ("oue", 0.1, ["e\u0301", "é"], None, plain),
-        ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3, plain),
-        ("olh", 10.0, [str(i) for i in range(300)], 65_536, plain),
-        ("sue", 0.5, ["a", "b", "c"], None, plain),
-        ("ss", 0.5, [str(i) for i in range(102)], 39, plain),
-        ("ss", 3.0, ["a", "b"], 1, plain),
-        ("hr", 0.5, ["a", "b", "c", "d"], None, plain),
-        ("llh", 0.5, ["a", "b", "c", "d"], 3, plain),
-        ("grr", 1.0, ["a", "b", "canary 1", "canary 2"], None, [2, 3]),
-        ("olh", 1.0, ["a", "b", "c"], 4, [2]),
+    for protocol, epsilon, items, parameter in (
+        ("grr", 0.5, ["0", "1"], None),
+        ("oue", 1.0, ["Zürich", "東京", "😀", "São Paulo"], None),
+        ("oue", 0.1, ["e\u0301", "é"], None),
+        ("olh", 0.5, ["New York, NY", "Los Angeles, CA", "Chicago, IL"], 3),
+        ("olh", 10.0, [str(i) for i in range(300)], 65_536),
+        ("sue", 0.5, ["a", "b", "c"], None),
+        ("ss", 0.5, [str(i) for i in range(102)], 39),
+        ("ss", 3.0, ["a", "b"], 1),
+        ("hr", 0.5, ["a", "b", "c", "d"], None),
+        ("llh", 0.5, ["a", "b", "c", "d"], 3),
     ):
         data = protocol.encode() + b"\0" + struct.pack("<dII", epsilon, parameter or 0, len(items))
         for label in items:
             data += struct.pack("<I", len(label.encode())) + label.encode()
-        if canaries:
-            data += b"canaries\0" + struct.pack("<I", len(canaries))
-            data += b"".join(struct.pack("<I", canary) for canary in canaries)
         p, q = p_q(protocol, epsilon, len(items), parameter)
         cases.append(
             {
@@ -512,7 +506,6 @@ def digests() -> dict[str, Any]:
                 "epsilon": epsilon,
                 "items": items,
                 **own(protocol, parameter),
-                **({"canaries": canaries} if canaries else {}),
                 "p": float(p),
                 "q": float(q),
                 "digest": hashlib.sha256(data).hexdigest(),
@@ -522,8 +515,7 @@ def digests() -> dict[str, Any]:
         "about": (
             "SHA-256 of: protocol in ASCII, a zero byte, epsilon as a double, hash_range or "
             "subset_size (0 for none) and number of items as u4, then each label as u4 length and "
-            "UTF-8 bytes; little-endian. With canaries then canaries in ASCII, a zero byte, their "
-            "number and each index as u4."
+            "UTF-8 bytes; little-endian."
         ),
         "cases": cases,
     }

@@ -164,7 +164,6 @@ def test_parameters() -> None:
             case["epsilon"],
             tuple(case["items"]),
             own(case),
-            canaries=tuple(case.get("canaries", [])),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

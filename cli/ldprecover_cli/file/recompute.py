@@ -15,6 +15,7 @@ from ldprecover_cli.errors import UsageError, check_items, file_errors
 from ldprecover_cli.file.datasets import dataset_errors
 from ldprecover_cli.file.export_files import read_export, write_export
 from ldprecover_cli.options import (
+    Canaries,
     Eta,
     KnownTargets,
     MaliciousModel,
@@ -68,6 +69,7 @@ def recompute(
             metavar="FILE",
         ),
     ] = None,
+    canary: Canaries = None,
     malicious_share: MaliciousShare = None,
     confidence: Confidence = 0.95,
     items: ItemSets = None,
@@ -118,6 +120,7 @@ def recompute(
         "support": support_of(support),
         "options": method_options(option),
     }
+    check_items([*(target or ()), *(canary or ())], exported.parameters.items, None)
     past = [read_export(path) for path in history or []]
     questions = questions_of(items, ahead, top, mean_above, exported.parameters.items, None)
     if questions and malicious_share is None:
@@ -132,7 +135,7 @@ def recompute(
             stack.enter_context(dataset_errors())
             stack.enter_context(end_on_signals())
             reports = _source(stack, datasets, exported, scheduler)
-        result = _columns(exported, target or [], arguments, past, reports)
+        result = _columns(exported, target or [], canary or [], arguments, past, reports)
         if malicious_share is not None:
             fields = {
                 "malicious_share": malicious_share,
@@ -193,6 +196,7 @@ def _source(
 def _columns(
     exported: "RoundExport",
     target: list[str],
+    canary: list[str],
     arguments: JsonObject,
     history: "Sequence[RoundExport]",
     reports: "ReportSource | None",
@@ -209,9 +213,12 @@ def _columns(
     }
     if not exported.tally.n:
         return result
-    check_items(target, items, None)
     estimates = exported.estimates()
-    request = RecoveryRequest(targets=[items.index(label) for label in target], **arguments)
+    request = RecoveryRequest(
+        targets=[items.index(label) for label in target],
+        canaries=[items.index(label) for label in canary],
+        **arguments,
+    )
     with catch_warnings():
         simplefilter("ignore", CountsAloneWarning)  # a note says that no reports were filtered
         recovery = exported.recover(request, history=history, reports=reports)

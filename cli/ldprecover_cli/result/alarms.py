@@ -4,7 +4,16 @@ from typing import Annotated
 
 from typer import Option
 
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
+from ldprecover_cli.options import (
+    CURRENT,
+    DEFAULT_URL,
+    Canaries,
+    Json,
+    Key,
+    RoundArgument,
+    Url,
+    connected_to,
+)
 from ldprecover_cli.output import console, counted, plain_table, print_json
 
 
@@ -14,6 +23,7 @@ def alarms(
     rate: Annotated[
         float, Option(help="False-alarm rate of each test, from 1e-9 to below 0.5.")
     ] = 1e-3,
+    canary: Canaries = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -25,7 +35,7 @@ def alarms(
     Example: ldprecover result alarms cities --rate 0.0001
     """
     with connected_to(round, url, key) as (client, target):
-        result = client.alarms(target.reference, rate=rate)
+        result = client.alarms(target.reference, rate=rate, canaries=canary or ())
     if json:
         print_json(result)
         return

@@ -37,13 +37,10 @@ def frequencies(
         interval = f"{mean['low']:.4g} to {mean['high']:.4g}"
         out.print(f"Mean of the users' numbers: {mean['value']:.4g} (95 %: {interval}).")
     shares = result["frequencies"]
-    errors, canaries = result["standard_errors"], result.get("canaries", ())
+    errors = result["standard_errors"]
     print_items(
         out,
-        {
-            i: result["items"][i] + (" (canary)" if i in canaries else "")
-            for i in largest(shares, top)
-        },
+        {i: result["items"][i] for i in largest(shares, top)},
         shares,
         {
             "percent": lambda i: f"{100 * shares[i]:.2f}",

@@ -10,6 +10,7 @@ from ldprecover_cli.item_tables import Top, largest, print_items
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
+    Canaries,
     Eta,
     History,
     Json,
@@ -44,6 +45,7 @@ def recover(
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
     history: History = None,
+    canary: Canaries = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -66,8 +68,9 @@ def recover(
     options, shares = method_options(option), support_of(support)
     with connected_to(round, url, key, others=history or ()) as (client, chosen):
         round = chosen.reference
-        if target:
-            check_items(target, client.parameters(round).parameters.items, round)
+        if target or canary:
+            items = client.parameters(round).parameters.items
+            check_items([*(target or ()), *(canary or ())], items, round)
         fields: dict[str, Any] = {
             "eta": eta_of(eta),
             "targets": "infer" if infer_targets else target or [],
@@ -78,6 +81,8 @@ def recover(
         }
         if history:
             fields["history"] = history
+        if canary:
+            fields["canaries"] = canary
         result = client.recover(round, **fields)
     if json:
         print_json(result)

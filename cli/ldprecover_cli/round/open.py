@@ -97,17 +97,6 @@ def open_round(
             help="Series of rounds over the same items, compared by `ldprecover result suspects`."
         ),
     ] = None,
-    canaries: Annotated[
-        int | None,
-        Option(
-            help="Number of canaries to add: items that nobody holds, whose estimates reveal "
-            "attacks."
-        ),
-    ] = None,
-    canary: Annotated[
-        list[str] | None,
-        Option(help="Label of a canary to add; repeat for several.", metavar="LABEL"),
-    ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -126,8 +115,6 @@ def open_round(
     Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention 30d
     """
     labels = _labels(item, items, dataset, column, domain_size)
-    if canaries is not None and canary:
-        raise UsageError("give either --canaries or --canary")
     own = {"hash_range": hash_range, "subset_size": subset_size}
     for other, value in own_parameters(parameter).items():
         if own.get(other) is not None:
@@ -140,9 +127,7 @@ def open_round(
                 raise UsageError(
                     f"{parameter_name} is a parameter of one protocol: name that with --protocol"
                 )
-        d = (len(labels) if labels is not None else domain_size or 0) + (
-            len(canary) if canary else canaries or 0
-        )
+        d = len(labels) if labels is not None else domain_size or 0
         protocol = _best(d, epsilon, users or _USERS)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
@@ -158,7 +143,6 @@ def open_round(
             read_access=read_access,
             retention=retention,
             series=series,
-            canaries=canary or canaries,
         )
     if json:
         print_json(fields_of(opened))

@@ -158,7 +158,6 @@ def _show(status: "RoundStatus", title: str) -> None:
         "digest": f"{fields['digest']}, the hash of the parameters",
         "verdict": status.verdict and f"attack: {status.verdict.attack.replace('_', ' ')}",
     }
-    fields["canaries"] = joined([labels[i] for i in fields["canaries"]]) or None
     fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}
     rows = ((name, str(value)) for name, value in fields.items() if value is not None)
     console().print(plain_table("", "", rows=rows))

@@ -210,7 +210,7 @@ def _targets(
 ) -> list[str] | None:
     """Return the labels that an attack raises; None for an attack that needs no targets.
 
-    Random targets are never canaries. Raises UsageError.
+    Raises UsageError.
     """
     from ldprecover_attacker import attack_options
     from ldprecover_experiments.parameters import draw_targets
@@ -222,8 +222,7 @@ def _targets(
         return target
     if targets is None and not attack_options(name).get("targets"):
         return None
-    parameters = status.parameters
-    items = [label for i, label in enumerate(parameters.items) if i not in parameters.canaries]
+    items = status.parameters.items
     number = min(_TARGETS, len(items) // 2) if targets is None else targets
     return [items[i] for i in draw_targets(len(items), max(1, number), seed)]
 

@@ -65,8 +65,7 @@ def users(
             counts = data.counts.tolist()
             population = Population.of(data, n, run_seed)
         else:
-            parameters = target.parameters
-            counts = [1] * (len(parameters.items) - len(parameters.canaries))
+            counts = [1] * len(target.parameters.items)
             population = Population(counts, n, run_seed)
         print_repeat_options(
             round=target.name if round == CURRENT else None,

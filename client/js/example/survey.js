@@ -88,7 +88,7 @@ async function start() {
   }
   if (entry)
     status.textContent = "Your report has not arrived yet: press again to send the same one.";
-  const shown = round.items.filter((_, index) => !round.canaries.includes(index)).map(choice);
+  const shown = round.items.map(choice);
   items.append(...shown);
   if (round.access === "ticket" && !query.has("ticket")) items.after(ticketField(!entry));
   form.hidden = false;

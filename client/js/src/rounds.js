@@ -21,7 +21,6 @@ const OWN = ["hash_range", "subset_size"];
  * @property {number | null} subset_size
  * @property {number} p
  * @property {number} q
- * @property {number[]} canaries
  * @property {string} access
  * @property {string} digest
  * @property {Object<string, string>} thresholds
@@ -81,7 +80,6 @@ export async function readRound(body, crypto) {
     items,
     d: items.length,
     own: ownParameter(body, protocol, name),
-    canaries: canaries(body, items.length),
     access: field.text(body, "access"),
     digest: field.text(body, "digest"),
   };
@@ -103,8 +101,6 @@ export async function digestOf(round, crypto) {
     const utf8 = text(label);
     parts.push(u4(utf8.length), utf8);
   }
-  if (round.canaries.length)
-    parts.push(text("canaries\0"), u4(round.canaries.length, ...round.canaries));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
   for (const part of parts) {
@@ -140,17 +136,6 @@ function ownParameter(body, protocol, name) {
   }
   // A client never computes it: both sides use the stated value.
   return protocol.own ? field.integer(body, protocol.own, 0) : null;
-}
-
-function canaries(body, d) {
-  const indices = body.canaries ?? [];
-  if (
-    !Array.isArray(indices) ||
-    !indices.every((item) => Number.isInteger(item) && item >= 0 && item < d)
-  ) {
-    throw new InvalidAnswerError("canaries must be an array of item indices");
-  }
-  return indices;
 }
 
 function checkRanges({ protocol: name, epsilon, d, own }, protocol) {

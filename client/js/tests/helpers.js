@@ -42,18 +42,16 @@ export async function statedRound(fields = {}) {
     items: ["a", "b", "c", "d"],
     hash_range: null,
     subset_size: null,
-    canaries: [],
     access: "open",
     ...fields,
   };
-  const { protocol, epsilon, items, hash_range, subset_size, canaries } = body;
+  const { protocol, epsilon, items, hash_range, subset_size } = body;
   const round = {
     protocol,
     epsilon,
     items,
     d: items.length,
     own: hash_range ?? subset_size,
-    canaries,
   };
   const [p, q] = PROTOCOLS.get(protocol).chances(round);
   const thresholds = Object.fromEntries(

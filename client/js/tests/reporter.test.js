@@ -134,8 +134,8 @@ test("a report for one server is not sent to another", async () => {
 });
 
 test("an unknown value is not sent or repeated in the message", async () => {
-  const collector = await Collector.of({ canaries: [3] });
-  for (const value of ["secret", 7, -1, 1.5, true, null, undefined, "d", 3, "1"]) {
+  const collector = await Collector.of({});
+  for (const value of ["secret", 7, -1, 1.5, true, null, undefined, "e", 4, "1"]) {
     const error = await collector
       .reporter()
       .report(value)

@@ -22,7 +22,6 @@ test("accepts a valid round of each protocol", async () => {
       [protocol, 4, Object.values(OWN[protocol] ?? { own: null })[0]],
     );
   }
-  await read({ canaries: [2, 3] });
   await read({ items: ["Zürich", "東京", "😀"] });
 });
 
@@ -42,7 +41,6 @@ test("rejects a contradictory round", async () => {
     [{ digest: "0".repeat(64) }, /digest/],
     [{ items: ["a", "b", "c", "e"] }, /digest/],
     [{ items: ["b", "a", "c", "d"] }, /digest/],
-    [{ canaries: [3] }, /digest/],
     [{ items: ["a", "a", "c", "d"] }, /distinct/],
     [{ items: ["a"] }, /1 items/],
     [{ items: ["a", "b", "c", "\ud800"] }, /no text/],
@@ -85,8 +83,6 @@ test("names a missing or malformed field", async () => {
     ["p", null],
     ["q", "0.2"],
     ["digest", undefined],
-    ["canaries", [4]],
-    ["canaries", 1],
     ["access", 1],
     ["thresholds", "1"],
   ]) {

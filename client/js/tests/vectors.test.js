@@ -30,7 +30,6 @@ test("digests, p and q of parameters", async () => {
     const round = {
       ...parametersOf({ ...fields, domain_size: fields.items.length }),
       items: fields.items,
-      canaries: fields.canaries ?? [],
     };
     assert.equal(await digestOf(round, await systemCrypto()), fields.digest);
     PROTOCOLS.get(fields.protocol)

@@ -56,7 +56,7 @@ def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int])
     """
     indices = np.array(canary_indices(canaries, oracle.domain_size), np.int64)
     if not indices.size:
-        raise ParameterError("the round has no canaries")
+        raise ParameterError("name one canary or more")
     if tally.n < 1:
         raise ParameterError("a shift needs at least one report")
     each = oracle.laws.hits_of_others(indices)

@@ -80,7 +80,6 @@ def recover(
     *,
     tally: Tally | None = None,
     n: int | None = None,
-    canaries: Iterable[int] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Recovery:
     """Return what a method recovers from a poisoned round over d items.
@@ -93,7 +92,6 @@ def recover(
             with this method and the defaults. "auto" chooses a method.
         tally: The Tally of the reports, if it is known. It saves the pass that counts them.
         n: The number of reports behind frequencies, if it is known.
-        canaries: The indices of the items that nobody holds.
         progress: A function that a long method calls with the share, from 0 to 1, that is done
             after it has read the reports.
 
@@ -127,7 +125,6 @@ def recover(
         request,
         n=n,
         reports=source,
-        canaries=tuple(canaries),
         progress=progress,
     )
     recovery = run_method(inputs)

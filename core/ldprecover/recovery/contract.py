@@ -37,7 +37,8 @@ class RecoveryRequest:
     sorted tuple without duplicates. `malicious_model` is a key of MALICIOUS_MODELS. `support`
     belongs to the model custom: support[v] is the share of malicious reports that support item v,
     pi(v) in the paper. `history` holds earlier rounds over the same items, each as its oracle and
-    its tally; their reports are taken to be honest.
+    its tally; their reports are taken to be honest. `canaries` are the indices of items that nobody
+    holds, at most 100; at least two other items remain.
 
     Raises ParameterError. `RecoveryInputs` checks what depends on the number of items d.
 
@@ -51,6 +52,7 @@ class RecoveryRequest:
     support: ArrayLike | None = None
     options: Mapping[str, float | str] = field(default_factory=dict)
     history: Iterable[tuple[FrequencyOracle, Tally]] = ()
+    canaries: Iterable[int] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str) or self.method not in METHODS:
@@ -78,6 +80,7 @@ class RecoveryRequest:
         object.__setattr__(self, "targets", target_indices(self.targets, None))
         object.__setattr__(self, "options", METHODS[self.method].checked(self.options))
         object.__setattr__(self, "history", _checked_history(self.history))
+        object.__setattr__(self, "canaries", canary_indices(self.canaries, None))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -88,6 +91,7 @@ class RecoveryRequest:
             "malicious_model": self.malicious_model != "paper",
             "support": self.support is not None,
             "history": bool(self.history),
+            "canaries": bool(self.canaries),
         }
         return tuple(name for name, is_stated in stated.items() if is_stated)
 
@@ -97,9 +101,8 @@ class RecoveryInputs:
     """The inputs of a method: the data of one poisoned round, and the request.
 
     `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `n` is the number of
-    reports behind them and `reports` are the reports. `canaries` are the indices of the items that
-    nobody holds. A method that takes long calls `progress` with the share, from 0 to 1, that is
-    done after the reports were read.
+    reports behind them and `reports` are the reports. A method that takes long calls `progress`
+    with the share, from 0 to 1, that is done after the reports were read.
 
     Raises ParameterError, also for a request that does not fit the d items.
     """
@@ -109,7 +112,6 @@ class RecoveryInputs:
     request: RecoveryRequest = field(default_factory=RecoveryRequest)
     n: int | None = None
     reports: ReportSource | None = None
-    canaries: tuple[int, ...] = ()
     progress: Callable[[float], None] | None = None
 
     def __post_init__(self) -> None:
@@ -134,7 +136,7 @@ class RecoveryInputs:
                     f"history must be of rounds over the same {d} items, not {oracle.domain_size}"
                 )
         object.__setattr__(self, "poisoned", poisoned)
-        object.__setattr__(self, "canaries", canary_indices(self.canaries, d))
+        canary_indices(self.canaries, d)
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -150,6 +152,11 @@ class RecoveryInputs:
     def history(self) -> tuple[tuple[FrequencyOracle, Tally], ...]:
         """The history of the request."""
         return tuple(self.request.history)
+
+    @property
+    def canaries(self) -> tuple[int, ...]:
+        """The canaries of the request, sorted and unique."""
+        return tuple(self.request.canaries)
 
     @property
     def available(self) -> frozenset[str]:

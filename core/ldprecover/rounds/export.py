@@ -29,9 +29,8 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "items": list,
     "n": int,
     "counts": list,
-    "canaries": list,
 }
-"""Fields of every file, except that a round without canaries omits them."""
+"""Fields of every file."""
 
 _OTHERS = {"format", "digest", "checksum", "seed"}
 
@@ -106,7 +105,6 @@ class RoundExport:
             # in the file of every protocol, as the files before other protocols had it
             "hash_range": None,
             **parameters.own,
-            **({"canaries": list(parameters.canaries)} if parameters.canaries else {}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
             **({} if self.seed is None else {"seed": self.seed}),
@@ -133,7 +131,7 @@ class RoundExport:
             raise ParameterError(
                 f"the file is not an export of a round: its format must be {FORMAT!r}"
             )
-        fields: dict[str, Any] = {"canaries": [], **document}
+        fields: dict[str, Any] = document
         for field, kind in _FIELDS.items():
             if not isinstance(fields.get(field), kind) or isinstance(fields[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
@@ -153,7 +151,6 @@ class RoundExport:
                 fields["epsilon"],
                 fields["items"],
                 own,
-                canaries=fields["canaries"],
             ),
             Tally(np.array(fields["counts"], dtype="<i8"), fields["n"]),
             seed=document.get("seed"),
@@ -219,7 +216,6 @@ class RoundExport:
             self.tally if reports is None else reports,
             replace(request, history=[*request.history, *tallies]),
             tally=self.tally,
-            canaries=self.parameters.canaries,
             progress=progress,
         )
 
@@ -234,6 +230,5 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
             (name, first.own.get(name), second.own.get(name))
             for name in sorted({*first.own, *second.own})
         ),
-        ("canaries", first.canaries, second.canaries),
     ]
     return [name for name, one, other in pairs if one != other]

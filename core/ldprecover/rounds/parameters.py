@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 from ldprecover.errors import ParameterError
-from ldprecover.items import canary_indices, labels_fault
+from ldprecover.items import labels_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
 
@@ -23,8 +23,7 @@ class RoundParameters:
     it by name. It is stored, so neither side recomputes it; None takes the protocol's default when
     the round is opened.
 
-    `canaries` are indices of items that nobody holds, at most 100, in ascending order; at least two
-    other items remain. Raises ParameterError.
+    Raises ParameterError.
 
         RoundParameters("olh", 1.0, ("soup", "salad", "sandwich")).own  # {'hash_range': 4}
     """
@@ -33,7 +32,6 @@ class RoundParameters:
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
-    canaries: tuple[int, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
@@ -46,7 +44,6 @@ class RoundParameters:
         object.__setattr__(self, "epsilon", oracle.epsilon)
         parameter = None if oracle.parameter is None else oracle.own[oracle.parameter.name]
         object.__setattr__(self, "parameter", parameter)
-        object.__setattr__(self, "canaries", canary_indices(self.canaries, len(self.items)))
 
     def __repr__(self) -> str:
         own = "".join(f", {name} {value}" for name, value in self.own.items())
@@ -62,20 +59,12 @@ class RoundParameters:
         epsilon: float,
         items: Iterable[str],
         own: Mapping[str, int | None],
-        *,
-        canaries: Iterable[int] = (),
     ) -> Self:
         """Return the parameters of a round from the protocol's own parameters by name.
 
         Raises ParameterError also for a parameter of another protocol.
         """
-        return cls(
-            protocol,
-            epsilon,
-            tuple(items),
-            own_parameter(protocol, own),
-            canaries=tuple(canaries),
-        )
+        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own))
 
     @property
     def own(self) -> dict[str, Any]:
@@ -98,15 +87,11 @@ class RoundParameters:
 
         Little-endian: the protocol's name in ASCII, a zero byte, epsilon as an IEEE double, hash
         range or subset size (0 for none) and the number of items as u4, then each label by
-        `text_bytes`. For a round with canaries then `canaries` in ASCII, a zero byte, their number
-        and each index as u4.
+        `text_bytes`.
         """
-        canaries = self.canaries
         sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
         sha.update(struct.pack("<dII", self.epsilon, self.parameter or 0, len(self.items)))
         sha.update(text_bytes(*self.items))
-        if canaries:
-            sha.update(b"canaries\0" + struct.pack(f"<I{len(canaries)}I", len(canaries), *canaries))
         return sha.hexdigest()
 
 

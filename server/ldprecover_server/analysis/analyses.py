@@ -84,19 +84,25 @@ class Analyses:
         round: RoundInfo,
         request: RecoveryRequest,
         targets: Targets,
+        canaries: Sequence[str | int],
         history: Sequence[str],
         caller: Caller,
     ) -> RecoverResult:
-        """Return a recovery; `targets` and `history` replace those of the request.
+        """Return a recovery; targets, canaries and history replace those of the request.
 
         Raises what `RecoveryAnalysis.look_up` and `WorkerPool.run` raise, and ParameterError.
         """
-        analysis = RecoveryAnalysis(self._reader, round, request, targets, history)
+        analysis = RecoveryAnalysis(self._reader, round, request, targets, canaries, history)
         return await self._run(analysis, caller)
 
-    async def alarms(self, round: RoundInfo, rate: float, caller: Caller) -> AlarmsResult:
-        """Return the alarms of a round. Raises NoReportsError and what `WorkerPool.run` raises."""
-        return await self._run(AlarmsAnalysis(self._reader, round, rate), caller)
+    async def alarms(
+        self, round: RoundInfo, rate: float, canaries: Sequence[str], caller: Caller
+    ) -> AlarmsResult:
+        """Return the alarms of a round; `canaries` are labels of items that nobody holds.
+
+        Raises NoReportsError, ParameterError and what `WorkerPool.run` raises.
+        """
+        return await self._run(AlarmsAnalysis(self._reader, round, rate, canaries), caller)
 
     async def suspects(
         self, round: RoundInfo, rate: float, drift: float, caller: Caller

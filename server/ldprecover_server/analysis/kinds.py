@@ -141,7 +141,7 @@ class Analysis(ABC, Generic[R]):
 
 
 class RecoveryAnalysis(Analysis[RecoverResult]):
-    """A recovery, whose targets are given by label or index, and whose history by identifier.
+    """A recovery; targets and canaries are given by label or index, the history by identifier.
 
     `history` names closed rounds over the same items, which the caller may read and knows to be
     clean, whatever the method. A method that works better with reports reads them if all are
@@ -157,26 +157,29 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         round: RoundInfo,
         request: RecoveryRequest,
         targets: Targets,
+        canaries: Sequence[str | int],
         history: Sequence[str],
     ) -> None:
         super().__init__(reader, round)
         self.request = request
         self.method = METHODS[request.method]
         self._targets = targets
+        self._canaries = canaries
         self._history_names = history
         self._earlier: list[StoredRound] | None = None
         self._history: list[StoredRound] = []
 
     def _check(self, key: str | None) -> None:
-        targets: Sequence[int] = ()
+        named: Sequence[str | int] = ()
         if self._targets == INFER:
             self._earlier = self.reader.earlier(self.round, key)
             self._require_reports("compare")
         else:
-            items = self.reader.items(self.round) if self._targets else ()
-            targets = find_items(self._targets, items)
+            named = self._targets
+        items = self.reader.items(self.round) if named or self._canaries else ()
+        targets, canaries = find_items(named, items), find_items(self._canaries, items, "canaries")
         self._require_reports("recover from")
-        self.request = replace(self.request, targets=targets)
+        self.request = replace(self.request, targets=targets, canaries=canaries)
         oracle = self.round.oracle
         if self.request.method == AUTO:
             self.method, _ = chosen_method(oracle, _ALL_NEEDS)
@@ -225,7 +228,6 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
             request=replace(self.request, history=tallies(self.round, self._history)),
             earlier=None if self._earlier is None else tallies(self.round, self._earlier),
             reads=self.reads,
-            canaries=self.round.canaries,
         )
 
     def _incomplete(self) -> ReportsGoneError:
@@ -241,19 +243,23 @@ class AlarmsAnalysis(Analysis[AlarmsResult]):
     result = AlarmsResult
     reads = True
 
-    def __init__(self, reader: RoundReader, round: RoundInfo, rate: float) -> None:
+    def __init__(
+        self, reader: RoundReader, round: RoundInfo, rate: float, canaries: Sequence[str]
+    ) -> None:
         super().__init__(reader, round)
         self._rate = rate
+        self._labels = canaries
 
     def _check(self, key: str | None) -> None:
         self._require_reports("test")
+        items = self.reader.items(self.round) if self._labels else ()
+        self._canaries = tuple(find_items(self._labels, items, "canary"))
 
     def _arguments(self) -> list[object]:
-        return [self.is_complete, self._rate]
+        return [self.is_complete, self._rate, self._canaries]
 
     def _task(self, tally: Tally, is_complete: bool) -> AlarmsTask:
-        round = self.round
-        return AlarmsTask(round.oracle, tally, self._rate, is_complete, round.canaries)
+        return AlarmsTask(self.round.oracle, tally, self._rate, is_complete, self._canaries)
 
 
 class SuspectsAnalysis(Analysis[Suspects]):
@@ -373,8 +379,8 @@ class VerdictAnalysis(Analysis[VerdictResult]):
 
     def __init__(self, reader: RoundReader, round: RoundInfo) -> None:
         super().__init__(reader, round)
-        self._recovery = RecoveryAnalysis(reader, round, RecoveryRequest(AUTO), (), ())
-        self._alarms = AlarmsAnalysis(reader, round, DEFAULT_RATE)
+        self._recovery = RecoveryAnalysis(reader, round, RecoveryRequest(AUTO), (), (), ())
+        self._alarms = AlarmsAnalysis(reader, round, DEFAULT_RATE, ())
         request = CertificateRequest(malicious_share=0.0)  # the share that is proven is the same
         self._certificate = CertificateAnalysis(reader, round, request)
 

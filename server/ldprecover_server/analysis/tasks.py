@@ -79,7 +79,6 @@ class RecoverTask:
     request: RecoveryRequest
     earlier: RoundTallies | None
     reads: bool
-    canaries: tuple[int, ...] = ()
 
     def run(self, reports: ReportSource | None) -> RecoverResult:
         """Return the recovery. Raises ParameterError."""
@@ -102,7 +101,6 @@ class RecoverTask:
                     request,
                     n=self.tally.n,
                     reports=reports,
-                    canaries=self.canaries,
                 )
             )
         except ParameterError as error:

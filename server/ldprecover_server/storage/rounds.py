@@ -53,7 +53,6 @@ class StoredRound:
     q: float
     domain_size: int
     labels_bytes: int
-    canaries: tuple[int, ...]
     digest: str
     state: str
     opened_at: str
@@ -99,7 +98,6 @@ class Rounds(Repository):
             "q": oracle.q,
             "domain_size": oracle.domain_size,
             "labels_bytes": len(json.dumps(parameters.items)),
-            "canaries": msgspec.json.encode(parameters.canaries),
             "digest": parameters.digest,
             "access": access,
             "read_access": read_access,
@@ -258,7 +256,6 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         row.epsilon,
         tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
-        canaries=_canaries(row),
     )
 
 
@@ -336,13 +333,8 @@ def _query() -> sa.Select[Any]:
 
 def _stored(row: Any) -> StoredRound:
     computed: dict[str, Any] = {
-        "canaries": _canaries(row),
         "n": int(row.n),
         "verdict": row.verdict if row.n_of_verdict == row.n else None,
     }
     names = [name for name in StoredRound.__dataclass_fields__ if name not in computed]
     return StoredRound(**{name: getattr(row, name) for name in names}, **computed)
-
-
-def _canaries(row: Any) -> tuple[int, ...]:
-    return tuple(msgspec.json.decode(row.canaries, type=list[int]))

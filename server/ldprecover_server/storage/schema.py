@@ -48,7 +48,6 @@ rounds = sa.Table(
     _column("q", sa.Double),
     _column("domain_size", sa.Integer),  # number of items
     _column("labels_bytes", sa.Integer),  # size of the labels as a JSON array in ASCII
-    _column("canaries", sa.LargeBinary),  # JSON array of the indices of items that nobody holds
     _column("digest", sa.String(64)),  # of the parameters and the labels, in hex
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key

@@ -53,6 +53,18 @@ def test_alarms_show_which_are_raised(on_server: Run, series: list[str]) -> None
     assert any(line.startswith("support-size") and "RAISED" in line for line in loud.splitlines())
 
 
+def test_canaries_are_named_by_label(on_server: Run, series: list[str]) -> None:
+    at = f"--round {series[1]} --canary 'item 4' --canary 'item 9'"
+    assert "canaries" not in on_server(f"result alarms --round {series[1]}").out
+    lines = on_server(f"result alarms {at}").out.splitlines()
+    assert any(line.startswith("canaries") and "RAISED" in line for line in lines)
+    recovered = on_server(f"result recover {at} --method ldprecover").words
+    assert "does not use canaries" in recovered
+    for command in ("alarms", "recover"):
+        error = on_server(f"result {command} --round {series[1]} --canary none").fails(2)
+        assert "'none'" in error
+
+
 def test_suspects_are_shown_and_inferred_as_targets(on_server: Run, series: list[str]) -> None:
     at = f"--round {series[1]}"
     shown = on_server(f"result suspects {at} --rate 0.001").out

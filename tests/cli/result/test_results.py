@@ -43,17 +43,6 @@ def test_frequencies_as_text_show_the_most_frequent_first(on_server: Run, poison
     assert "\x1b" not in result.out
 
 
-def test_frequencies_as_text_mark_canaries(on_server: Run, server: ServerProcess) -> None:
-    items = [f"i{i}" for i in range(60)]
-    opened = server.open_round("oue", 0.5, items=items, canaries=2)
-    rows = np.packbits(np.arange(62) < np.array([24])[:, None], axis=1, bitorder="little")
-    assert server.submit(opened["id"], rows.tobytes()).status_code == 202
-    shown = on_server(f"result frequencies --round {opened['name']} --top 62").out
-    assert shown.startswith(f"{opened['name']}: 1 report, oue, epsilon 0.5\n")
-    assert "canary 2 (canary)" in shown
-    assert "i0 (canary)" not in shown
-
-
 @pytest.mark.parametrize(
     ("width", "command"),
     [

@@ -81,7 +81,6 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
         ("--protocol kue --parameter dummies=3", "--protocol 'kue' is not known"),
         ("--users 0", "--users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
-        ("--canary x --canaries 1", "either --canaries or --canary"),
         ("--protocol grr --hash-range 3", "--hash-range"),
         ("--series 'Bad Name'", "--series"),
         ("--retention 1w", "--retention"),
@@ -118,18 +117,16 @@ def test_error_begins_with_the_option(on_server: Run, options: str, start: str) 
     assert on_server(f"round open {options}").fails(2).startswith(start)
 
 
-def test_shows_series_and_canaries(on_server: Run, name: str) -> None:
-    options = "--epsilon 1 --domain-size 2 --series weekly --canaries 2"
+def test_shows_series(on_server: Run, name: str) -> None:
+    options = "--epsilon 1 --domain-size 2 --series weekly"
     on_server(f"round open {name} {options}").succeeds()
     shown = on_server(f"round show {name}")
     assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
-    assert re.search(r"^canaries +canary 1; canary 2 *$", shown.out, re.MULTILINE)
     fields = on_server(f"round show {name} --json").json
-    expected = {"series": "weekly", "canaries": [2, 3]}
+    expected = {"series": "weekly"}
     assert fields | expected == fields
-    on_server("round open --epsilon 1 --domain-size 2 --canary x --canary y").succeeds()
+    on_server("round open --epsilon 1 --domain-size 2").succeeds()
     other = on_server("round show").succeeds()
-    assert re.search(r"^canaries +x; y *$", other.out, re.MULTILINE)
     assert "series" not in other.out
 
 

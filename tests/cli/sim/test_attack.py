@@ -172,14 +172,6 @@ def test_share_is_of_the_reports_in_the_round(
     assert server.frequencies(cities["id"])["n"] == 2000
 
 
-def test_random_targets_are_never_canaries(on_server: Run, server: ServerProcess) -> None:
-    round_ = server.open_round(items=["a", "b", "c"], canaries=["d", "e", "f", "g"])
-    line = f"sim attack mga --users 3 --round {round_['name']} --json --targets"
-    for seed in range(6):
-        assert set(on_server(f"{line} 2 --seed {seed}").json["targets"]) < {"a", "b", "c"}
-    assert "from 1 to 2" in on_server(f"{line} 3").fails(2)
-
-
 def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities: Any) -> None:
     on_server(f"sim users {cities['name']} --users 38").succeeds()
     sent = on_server(f"sim attack --round {cities['name']} --json").json

@@ -159,24 +159,6 @@ def test_the_checksum_is_what_any_language_can_compute() -> None:
     assert export.checksum == hashlib.sha256(message).hexdigest()
 
 
-def with_canaries() -> RoundExport:
-    parameters = RoundParameters("olh", 1.3, ("a", "b", "c", "d"), canaries=(1, 3))
-    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10))
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "reason"),
-    [
-        ("canaries", [1], "checksum"),
-        ("canaries", [1, 9], "every canary"),
-        ("canaries", {"1": 3}, "canaries is missing or of another type"),
-    ],
-)
-def test_changed_canaries_are_detected(field: str, value: object, reason: str) -> None:
-    with pytest.raises(ParameterError, match=reason):
-        RoundExport.from_dict(with_canaries().to_dict() | {field: value})
-
-
 def of_letters(round: str, counts: list[int], epsilon: float = 1.3) -> RoundExport:
     parameters = RoundParameters("grr", epsilon, ("a", "b", "c", "d"))
     return RoundExport(round, "letters", parameters, Tally(np.array(counts), sum(counts)))

@@ -62,7 +62,7 @@ def test_frequencies_are_the_columns_of_the_json(
         == f'attachment; filename="frequencies-{poisoned["id"]}.csv"'
     )
     rows = read(answer.text)
-    assert list(rows[0]) == ["label", "item", "count", "frequency", "standard_error", "canary"]
+    assert list(rows[0]) == ["label", "item", "count", "frequency", "standard_error"]
     assert [float(row["frequency"]) for row in rows] == answered["frequencies"]
     assert [float(row["standard_error"]) for row in rows] == answered["standard_errors"]
     assert [int(row["count"]) for row in rows] == answered["counts"]

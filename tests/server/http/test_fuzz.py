@@ -123,7 +123,6 @@ def test_any_bytes_are_json_or_refused(
         optional={
             "name": st.text(max_size=3),
             "hash_range": st.none() | st.integers(0, 70_000),
-            "canaries": st.none() | st.integers(-1, 5) | st.lists(st.text(max_size=2), max_size=3),
             "access": st.sampled_from(["open", "ticket"]),
         },
     )
@@ -138,14 +137,9 @@ def test_any_json_opens_the_requested_round_or_none(in_process: InProcess, body:
             opened["epsilon"],
             tuple(opened["items"]),
             {name: opened[name] for name in own_parameters()},
-            canaries=opened["canaries"],
         )
         assert round_parameters.digest == opened["digest"]
         requested = {name: value for name, value in body.items() if value is not None}
-        added, d = requested.pop("canaries", 0), len(opened["items"])
-        number = added if isinstance(added, int) else len(added)
-        assert opened["canaries"] == list(range(d - number, d))
-        opened["items"] = opened["items"][: d - number]
         assert {name: opened[name] for name in requested} == requested
         in_process.delete_round(opened["id"])
 

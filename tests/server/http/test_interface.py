@@ -26,7 +26,7 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
     reports = {"seeds": [1, 2], "buckets": [0, 1]}
     opened = app.post(
         "/rounds",
-        json={"protocol": "olh", "epsilon": 1, "domain_size": 4, "canaries": 1},
+        json={"protocol": "olh", "epsilon": 1, "domain_size": 4},
         headers=app.admin,
     )
     path = opened.headers["location"]

@@ -253,7 +253,7 @@ METHOD = Method(
     name="unmix",
     summary="What users hold, an attack added and noise told apart by empirical Bayes; nothing "
     "need be known",
-    uses={"n", "reports", "targets", "history"},
+    uses={"n", "reports", "targets", "history", "canaries"},
     recover=_recover,
     needs={"counts", "n"},
     better_with={"history", "reports"},

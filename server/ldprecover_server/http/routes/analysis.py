@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.evidence.suspects import DEFAULT_RATE as DISCOVERY_RATE
+from ldprecover.items import MAX_CANARIES
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import (
     Alarm,
@@ -83,12 +84,19 @@ async def get_alarms(
     rate: Annotated[
         float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")
     ] = DEFAULT_RATE,
+    canary: Annotated[
+        list[str],
+        Query(
+            max_length=MAX_CANARIES,
+            description="Label of an item that is known to be held by nobody; repeatable.",
+        ),
+    ] = [],  # noqa: B006  FastAPI copies it
     form: Format = "json",
 ) -> Response:
     """Test a round for reports that honest users do not send; some tests read all reports."""
     info = await caller.read(round)
     result = await cancel_on_disconnect(
-        request, caller.services.analyses.alarms(info, rate, caller)
+        request, caller.services.analyses.alarms(info, rate, canary, caller)
     )
     alarms = [
         Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})

@@ -101,20 +101,18 @@ def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
         standard_errors=estimates.standard_errors.tolist() if estimates else None,
         sum=estimates.sum if estimates else None,
         sum_standard_error=estimates.sum_standard_error if estimates else None,
-        canaries=round.canaries,
         **optional,
     )
 
 
 def _frequencies_as_csv(message: Frequencies, labels: bytes) -> Response:
-    d, canaries = len(message.counts), set(message.canaries)
+    d = len(message.counts)
     columns: dict[str, Iterable[object]] = {
         "label": decode_labels(labels),
         "item": range(d),
         "count": message.counts,
         "frequency": message.frequencies or [None] * d,
         "standard_error": message.standard_errors or [None] * d,
-        "canary": (i in canaries for i in range(d)),
     }
     return _columns_as_csv(f"frequencies-{message.round}", columns)
 
@@ -180,6 +178,7 @@ async def recover_frequencies(
         round,
         recovery_request.core_request(),
         recovery_request.targets,
+        recovery_request.canaries,
         recovery_request.history,
         caller,
     )

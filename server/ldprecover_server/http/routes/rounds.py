@@ -9,7 +9,6 @@ from pydantic_core import from_json, to_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
-from ldprecover.items import canary_labels
 from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
@@ -52,7 +51,7 @@ router = APIRouter(tags=["rounds"], route_class=BodyRoute)
 _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
-    *("id", "name", "protocol", "epsilon", "domain_size", "canaries", "digest"),
+    *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
     *("access", "read_access", "series"),
 )
 """Fields that a response copies from the stored round."""
@@ -92,14 +91,7 @@ def _open(services: Services, new: NewRound) -> Response:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
-    canaries = canary_labels(items, new.canaries)
-    parameters = RoundParameters.named(
-        new.protocol,
-        new.epsilon,
-        items + canaries,
-        new.own,
-        canaries=range(len(items), len(items) + len(canaries)),
-    )
+    parameters = RoundParameters.named(new.protocol, new.epsilon, items, new.own)
     stored, info = services.rounds.open(
         new.name,
         parameters,

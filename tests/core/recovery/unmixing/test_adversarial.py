@@ -244,7 +244,8 @@ def test_starved_canaries_do_not_mislead(oracle: FrequencyOracle) -> None:
     counts = rng.multinomial(N, law)
     reports = oracle.perturb(np.repeat(np.arange(D), counts), rng)
     starving = Joint(canaries, rate=0.0).reports(oracle, N // 100, rng)
-    result = recover(oracle, np.concatenate([reports, starving]), "unmix", canaries=canaries)
+    request = RecoveryRequest("unmix", canaries=canaries)
+    result = recover(oracle, np.concatenate([reports, starving]), request)
     assert ratio(result, counts / N) > 0.9
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OUE, FrequencyOracle, Tally, recover
+from ldprecover import GRR, OUE, FrequencyOracle, RecoveryRequest, Tally, recover
 from ldprecover.recovery import Recovery
 
 D, N, CANARIES = 60, 20_000, tuple(range(50, 60))
@@ -19,7 +19,7 @@ def recovered(
     tally = oracle.simulation.honest_tally(rng.multinomial(N, SHARES), rng)
     tally += Tally.of(oracle, oracle.encode(np.resize(attacked, N // 5), rng))
     estimates = oracle.estimate(tally.counts(oracle), tally.n)
-    return recover(oracle, estimates, "unmix", n=tally.n, canaries=canaries)
+    return recover(oracle, estimates, RecoveryRequest("unmix", canaries=canaries), n=tally.n)
 
 
 def lower(result: Recovery) -> np.ndarray:
@@ -67,6 +67,6 @@ def test_the_others_share_all_frequency_where_canaries_are_many(
         tally = oracle.simulation.honest_tally(rng.multinomial(n, shares), rng)
         estimates = oracle.estimate(tally.counts(oracle), tally.n)
         for i, canaries in enumerate(((), range(30, 60))):
-            result = recover(oracle, estimates, "unmix", n=n, canaries=canaries)
+            result = recover(oracle, estimates, RecoveryRequest("unmix", canaries=canaries), n=n)
             errors[i] += float(((result.recovered - shares)[:30] ** 2).sum())
     assert errors[1] < errors[0]

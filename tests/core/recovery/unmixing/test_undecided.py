@@ -24,10 +24,10 @@ def reports(seed: int = 0) -> Reports:
     return ORACLE.perturb(np.repeat(np.arange(LAW.size), counts), rng)
 
 
-def undecided(canaries: tuple[int, ...] = (), **fields: Any) -> list[str]:
+def undecided(**fields: Any) -> list[str]:
     """Return the notes on what would decide."""
     request = RecoveryRequest("unmix", **fields)
-    notes = recover(ORACLE, reports(), request, canaries=canaries).notes
+    notes = recover(ORACLE, reports(), request).notes
     return [note for note in notes if "perhaps framed" in note]
 
 
@@ -50,7 +50,7 @@ def test_note_leaves_out_what_the_round_has(
     monkeypatch: pytest.MonkeyPatch, canaries: tuple[int, ...], history: Any, named: str
 ) -> None:
     monkeypatch.setattr(UNMIX, lambda *a, **fields: replace(unmix(*a, **fields), p_attack=0.5))
-    (note,) = undecided(canaries, history=history)
+    (note,) = undecided(canaries=canaries, history=history)
     assert note.endswith(named)
 
 

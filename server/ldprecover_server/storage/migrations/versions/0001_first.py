@@ -45,7 +45,6 @@ def upgrade() -> None:
         _column("q", sa.Double()),
         _column("domain_size", sa.Integer()),
         _column("labels_bytes", sa.Integer()),
-        _column("canaries", sa.LargeBinary()),
         _column("digest", sa.String(64)),
         _column("access", sa.String(8)),
         _column("read_access", sa.String(8)),

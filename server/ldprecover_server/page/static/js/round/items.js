@@ -108,10 +108,7 @@ export function itemsChart(round, settings, signal, toggle, changed) {
   });
   const draw = dots(shown, signal);
   const folded = round.items.map((label) => label.toLowerCase());
-  const canaries = new Set(round.canaries);
-  const labels = round.items.map((label, index) =>
-    canaries.has(index) ? `${label} (canary)` : label,
-  );
+  const labels = round.items;
   const sort = h(
     "select",
     { name: "sort", value: settings.sort },

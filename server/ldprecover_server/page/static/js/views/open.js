@@ -12,7 +12,7 @@ const AUTO = "auto";
 const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
 const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
 const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "series", "retention"];
-const FOLDED = ["access", "read_access", "canaries"];
+const FOLDED = ["access", "read_access"];
 
 export async function show({ main, query, signal }) {
   const document = await get("openapi.json", { signal });
@@ -56,7 +56,6 @@ export async function show({ main, query, signal }) {
     }),
     access: select("access"),
     read_access: select("read_access"),
-    canaries: input("canaries", { type: "number", min: 1, max: 100, step: 1 }),
     ...Object.fromEntries(
       own.map((name) => [
         name,
@@ -98,7 +97,7 @@ export async function show({ main, query, signal }) {
       "p",
       {},
       "Terms: ",
-      ["ticket", "retention", "canary", "series"].map((term) => [term, " ", help(term), " "]),
+      ["ticket", "retention", "series"].map((term) => [term, " ", help(term), " "]),
     ),
     h(
       "div",
@@ -107,7 +106,6 @@ export async function show({ main, query, signal }) {
       helped("read_access", "Who may read"),
       helped("retention", "Retention of reports"),
       helped("series", "Series", `Optional: ${NAME_SAID}.`),
-      helped("canaries", "Canaries"),
       own.map((name) => helped(name, name.replaceAll("_", " "))),
     ),
   );
@@ -201,7 +199,7 @@ function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
   for (const name of ["name", "series", "retention"])
     if (controls[name].value.trim()) body[name] = controls[name].value.trim();
-  for (const name of ["domain_size", "canaries", ...own]) {
+  for (const name of ["domain_size", ...own]) {
     const control = controls[name];
     if (control.type === "checkbox") {
       if (control.checked) body[name] = true;
