@@ -261,7 +261,7 @@ def test_empty_server_offers_a_sample_round(
         process.start()
         page = new_visitor(process.url).open()
         page.get_by_text("This server has no rounds yet.").wait_for()
-        page.get_by_text("ldprecover demo").wait_for()
+        page.get_by_text("ldprecover demo", exact=True).wait_for()
         assert serious(page) == []
         page.get_by_role("button", name="Open a sample round").click()
         give_key(page)

@@ -23,7 +23,18 @@ _log = logging.getLogger(package)
 _PIECE_BYTES = 1 << 20
 """Bytes of reports in one message."""
 
-_INHERITED = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONHOME", "PYTHONPATH", "TMPDIR")
+# With OpenBLAS's variables a worker takes the same kernels as the server, and gives the same bits.
+_INHERITED = (
+    "HOME",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "PATH",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "TMPDIR",
+)
 _ONE_THREAD = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 

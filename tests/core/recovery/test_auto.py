@@ -7,7 +7,6 @@ import pytest
 
 from ldprecover import RecoveryRequest, Tally, recover
 from ldprecover.protocols import GRR, HR, OUE, FrequencyOracle
-from ldprecover.recovery import NEEDS, chosen_method
 
 N = 2_000
 
@@ -49,15 +48,3 @@ def test_names_the_assumptions_that_the_chosen_method_ignores() -> None:
     result = recover(OUE(1, 4), [0.4, 0.3, 0.2, 0.1], RecoveryRequest(eta=0.1, targets=[1]))
     assert (result.method, result.eta, result.targets) == ("norm-sub", 0, ())
     assert "norm-sub does not use eta, targets." in result.notes
-
-
-def test_falls_back_where_a_protocol_cannot_say_whether_it_fits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def broken(self: OUE) -> None:
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(OUE, "crafter", property(broken))
-    method, reason = chosen_method(OUE(1, 20), frozenset(NEEDS))
-    assert method.name == "norm-sub"
-    assert "RuntimeError: broken" in reason

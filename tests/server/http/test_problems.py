@@ -202,7 +202,7 @@ MODELS = "must be 'paper', 'exact', 'padded', 'searched', 'solved' or 'custom'"
         ({"targets": 5}, "targets", "must be a list or 'infer', not 5"),
         ({"targets": ["a", 1.5]}, "targets.1", "must be a string or an integer, not 1.5"),
         ({"support": [0.5, 2.0]}, "support.1", "must be a number from 0 to 1, not 2.0"),
-        ({"options": {"a": 1, "b": "x"}}, "options.b", "must be a number, not 'x'"),
+        ({"options": {"a": 1, "b": []}}, "options.b", "must be a number or a string, not []"),
         (
             {"history": 51 * ["x"]},
             "history",
@@ -253,15 +253,6 @@ def test_a_round_to_open_names_what_is_allowed(server: ServerProcess) -> None:
 def test_a_parameter_of_the_query_names_what_is_allowed(server: ServerProcess) -> None:
     answer = server.get("/rounds?limit=many").json()
     assert answer["detail"] == "limit must be an integer from 1 to 200, not 'many'"
-
-
-def test_invalid_parameter_is_named_before_an_invalid_body(server: ServerProcess) -> None:
-    opened = server.open_round()
-    response = server.http.post(
-        f"/rounds/{opened['id']}/certificate", json={}, headers={"Prefer": 300 * "x"}
-    )
-    assert problem_of(response) == "invalid-request"
-    assert [each["field"] for each in response.json()["errors"]] == ["prefer"]
 
 
 def test_a_validation_problem_names_the_first_few_fields(server: ServerProcess) -> None:
