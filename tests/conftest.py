@@ -78,6 +78,11 @@ class Calls:
         return response.json()
 
 
+def limited(name: str, value: int) -> str:
+    """Return Python for the `first` of a server that changes one of its limits."""
+    return f"from ldprecover_server import limits\nlimits.{name} = {value}\n"
+
+
 class ServerProcess(Calls):
     """A server on a free port, over a database that outlives it: it can be killed and started
     again.

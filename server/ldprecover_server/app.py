@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_interface import paths
+from ldprecover_server import limits
 from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
@@ -93,21 +94,21 @@ class Application:
         storage.watch_pool(self.metrics.pool.inc, self.metrics.pool.dec)
         self.ingest = Ingest(
             storage,
-            max_waiting=settings.queue_requests,
-            group_bytes=settings.group_bytes,
-            group_cells=settings.submission_cells,
+            max_waiting=limits.QUEUE_REQUESTS,
+            group_bytes=limits.GROUP_BYTES,
+            group_cells=limits.SUBMISSION_CELLS,
             waiting_seconds=settings.request_seconds,
             metrics=self.metrics,
         )
         self.bodies = BodyMemory(
             settings.queue_bytes,
-            settings.body_seconds,
-            settings.anonymous_body_seconds,
+            limits.BODY_SECONDS,
+            limits.ANONYMOUS_BODY_SECONDS,
             anonymous=0.5 / settings.workers,
         )
         self.workers = WorkerPool(
             settings.analyses,
-            waiting=settings.analysis_queue,
+            waiting=limits.ANALYSIS_QUEUE,
             seconds=settings.analysis_seconds,
             key_seconds=settings.analysis_key_seconds,
             memory_bytes=settings.analysis_bytes,
@@ -150,7 +151,7 @@ class Application:
             submissions=submissions,
             results=tallies,
             analyses=Analyses(
-                reader, self.workers, ResultCache(settings.analysis_cache_bytes // settings.workers)
+                reader, self.workers, ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers)
             ),
             verdicts=self.verdicts,
             access=access,
@@ -158,9 +159,9 @@ class Application:
             decoded=MemoryBudget(max(ANONYMOUS_BYTES, DECODED_BYTES // settings.workers)),
             unwritten=MemoryBudget(UNWRITTEN_BYTES // settings.workers),
             writing=Lock(),
-            submitting=ThreadPool(2, settings.queue_requests, settings.request_seconds),
-            reading=ThreadPool(2, settings.reads, settings.request_seconds),
-            keyed=ThreadPool(2, settings.reads, settings.request_seconds),
+            submitting=ThreadPool(2, limits.QUEUE_REQUESTS, settings.request_seconds),
+            reading=ThreadPool(2, limits.READS, settings.request_seconds),
+            keyed=ThreadPool(2, limits.READS, settings.request_seconds),
             readiness=self.readiness,
             metrics=self.metrics,
             scrape=self.scrape,

@@ -113,18 +113,11 @@ class Settings(BaseSettings):
     """Largest request body as sent, in bytes."""
     max_decoded_bytes: Annotated[int, Field(ge=1024)] = 64 * MIB
     """Largest request body after decompression, in bytes."""
-    queue_requests: Positive = 10_000
-    """Submissions that wait for their commit; beyond it, 503."""
     queue_bytes: Annotated[int, Field(ge=1024)] = 112 * MIB
     """Memory of the request bodies of a process, as sent and decoded, in bytes; beyond it, 503.
     Callers without a key have half of it, divided among the processes."""
-    group_bytes: Annotated[int, Field(ge=1024)] = 8 * MIB
-    """Decoded bytes after which a commit takes no further submission."""
     reports_per_submission: Positive = 1_000_000
     """Reports in one submission; beyond it, 413."""
-    submission_cells: Positive = 1 << 31
-    """Reports times items of one submission to an OLH round, which bounds the time to count it;
-    beyond it, 413. Also the number after which a commit takes no further submission."""
     report_rate: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Reports per second of each report or admin key in each process; beyond it, 429. 0 means no
     limit."""
@@ -142,12 +135,6 @@ class Settings(BaseSettings):
     commas or as a JSON list; no other plugin is imported."""
     max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] = MAX_DOMAIN_SIZE
     """Items of a round."""
-    body_seconds: Positive = 30
-    """Time for a request body to arrive; beyond it, 408."""
-    anonymous_body_seconds: Positive = 10
-    """The same for a caller without a key."""
-    reads: Positive = 256
-    """Calls that wait to read from the database, with and without a key each; beyond it, 503."""
     answer_bytes: Annotated[int, Field(ge=MIB)] = 32 * MIB
     """Memory of unread responses of more than 32 KiB, in bytes; beyond it, the slowest reader is
     cut off."""
@@ -163,9 +150,6 @@ class Settings(BaseSettings):
     analyses: Positive = 2
     """Worker processes for analyses, in each server process. Callers without a key have all but one
     of them, if there is more than one."""
-    analysis_queue: Positive = 32
-    """Analyses that wait for a worker process, half of them of callers without a key; beyond it,
-    503."""
     analysis_seconds: Positive = 60
     """Time of an analysis for a caller without a key, a sixth of it while others wait; beyond it,
     504."""
@@ -177,8 +161,6 @@ class Settings(BaseSettings):
     analysis_disk_bytes: Annotated[int, Field(ge=MIB)] = 4096 * MIB
     """Reports that an analysis may store in a temporary file in TMPDIR, in bytes; it stores those
     of a whole round."""
-    analysis_cache_bytes: Annotated[int, Field(ge=0)] = 16 * MIB
-    """Memory of cached results, in bytes, divided among the processes."""
     verdict_reports: Annotated[int, Field(ge=0)] = 2_000_000
     """Reports of a closed round up to which the server computes its verdict unasked, where it needs
     to read the reports: not those of GRR, HR and LLH, nor reports that are not kept. 0 means no

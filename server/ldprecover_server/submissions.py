@@ -1,6 +1,7 @@
 """Submissions: size limits by caller, checks, and the hand-over to the writer."""
 
 from ldprecover import FrequencyOracle, ReportError
+from ldprecover_server import limits
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.errors import (
     ReportKeyNeededError,
@@ -55,7 +56,7 @@ class Submissions:
         """Return the maximum number of reports in a submission with a report key."""
         limit = self._settings.reports_per_submission
         if oracle.hash_tests:  # without hashing, counting is as fast as reading
-            limit = min(limit, self._settings.submission_cells // oracle.hash_tests)
+            limit = min(limit, limits.SUBMISSION_CELLS // oracle.hash_tests)
         return max(1, limit)
 
     async def submit(

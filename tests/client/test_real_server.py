@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.conftest import ServerProcess, StartServer
+from tests.conftest import ServerProcess, StartServer, limited
 
 from ldprecover import Tally
 from ldprecover_client import (
@@ -83,7 +83,7 @@ def test_open_round_needs_admin_key(server: ServerProcess) -> None:
 
 
 def test_submission_above_limits_is_named(start_server: StartServer) -> None:
-    small = start_server(max_body_bytes=1024, submission_cells=300)
+    small = start_server(max_body_bytes=1024, first=limited("SUBMISSION_CELLS", 300))
     users = Population([1, 1, 1], 1000, 0)
     for protocol, words, limit in (
         ("grr", "1000 reports of 4000 bytes in one submission", 256),

@@ -28,6 +28,7 @@ LAYERS = [
         "errors",
         "timeouts",
         "file_limits",
+        "limits",
         "logs",
         "metrics",
         "page",

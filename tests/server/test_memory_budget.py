@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldprecover_server import Settings
+from ldprecover_server import Settings, limits
 from ldprecover_server.errors import BusyError
 from ldprecover_server.http.dependencies import UNWRITTEN_BYTES
 from ldprecover_server.memory_budget import MemoryBudget
@@ -37,7 +37,7 @@ def test_default_budgets_sum_to_less_than_promised() -> None:
         settings.queue_bytes,
         settings.answer_bytes,
         settings.analyses * settings.analysis_bytes,
-        settings.analysis_cache_bytes,
+        limits.ANALYSIS_CACHE_BYTES,
         LABELS_BYTES,
         UNWRITTEN_BYTES,
     )

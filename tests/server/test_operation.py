@@ -27,7 +27,7 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover_client import bulk
-from ldprecover_server import Settings, logs, retention
+from ldprecover_server import limits, logs, retention
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http.middleware import instrumentation
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
@@ -162,10 +162,15 @@ def test_responses_have_their_own_or_the_given_request_id(in_process: InProcess)
     ("protocol", "size", "fit"), [("olh", 6, 12), ("oue", 1, 1000), ("grr", 4, 1000)]
 )
 def test_a_submission_may_take_only_so_much_counting(
-    start_in_process: StartInProcess, protocol: str, size: int, fit: int
+    start_in_process: StartInProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    size: int,
+    fit: int,
 ) -> None:
     """OLH hashes every item for every report; the others are counted as fast as they are read."""
-    app = start_in_process(submission_cells=99, reports_per_submission=1000)
+    monkeypatch.setattr(limits, "SUBMISSION_CELLS", 99)
+    app = start_in_process(reports_per_submission=1000)
     round = app.open_round(protocol, domain_size=8)
     refused = app.submit(round, bytes((fit + 1) * size), "a")
     assert problem_of(refused) == "too-many-reports"
@@ -174,14 +179,17 @@ def test_a_submission_may_take_only_so_much_counting(
     assert app.submit(round, bytes(fit * size), "a").json()["accepted"] == fit
 
 
-def test_one_report_always_fits(start_in_process: StartInProcess) -> None:
-    app = start_in_process(submission_cells=1)
+def test_one_report_always_fits(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SUBMISSION_CELLS", 1)
+    app = start_in_process()
     assert app.submit(app.open_round("olh", domain_size=8), bytes(6), "a").status_code == 202
 
 
-def test_the_clients_batches_fit_a_servers_default() -> None:
+def test_the_clients_batches_fit_a_server() -> None:
     """Of OLH over the largest domain too."""
-    assert Settings.model_fields["submission_cells"].default == bulk.MAX_HASH_TESTS
+    assert limits.SUBMISSION_CELLS == bulk.MAX_HASH_TESTS
     assert bulk.BATCH_SIZE * MAX_DOMAIN_SIZE <= bulk.MAX_HASH_TESTS
 
 

@@ -166,7 +166,7 @@ def test_warns_of_a_python_with_slow_cookies(
         {"admin_key": "short"},
         {"port": 65_536},
         {"workers": 0},
-        {"queue_requests": 0},
+        {"queue_bytes": 0},
         {"colour": "red"},
     ],
     ids=lambda setting: next(iter(setting)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from tests.conftest import PACKED, StartServer
+from tests.conftest import PACKED, StartServer, limited
 from tests.system.conftest import address_of, locked
 from uvicorn.server import ServerState
 
@@ -23,7 +23,9 @@ def test_stalled_upload_is_408_and_frees_its_memory(
     """It holds most of the memory for anonymous bodies; the next submission waits no longer than it
     may stall.
     """
-    server = start_server(anonymous_body_seconds=1, queue_bytes=10_000, open_reports=1_000)
+    server = start_server(
+        first=limited("ANONYMOUS_BODY_SECONDS", 1), queue_bytes=10_000, open_reports=1_000
+    )
     round = server.open_round()["id"]
     head = (
         f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: "

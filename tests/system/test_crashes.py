@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.conftest import PACKED, ServerProcess, StartServer, limited
 from tests.system.conftest import (
     Clients,
     NewClients,
@@ -76,7 +76,7 @@ def test_reports_lost_with_a_killed_server_were_not_answered(
     """No commit goes through: the queue holds five, the sixth is rejected, and then the server is
     killed.
     """
-    server = start_server(queue_requests=5)
+    server = start_server(first=limited("QUEUE_REQUESTS", 5))
     clients = new_clients(server, domain_size=100, connections=6)
     with locked(server):
         clients.submit(

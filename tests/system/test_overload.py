@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from tests.conftest import PACKED, StartServer
+from tests.conftest import PACKED, StartServer, limited
 from tests.system.conftest import (
     Clients,
     NewClients,
@@ -20,7 +20,7 @@ from tests.system.conftest import (
 def test_full_queue_is_503_and_waiting_submissions_are_stored(
     start_server: StartServer, new_clients: NewClients
 ) -> None:
-    server = start_server(queue_requests=8)
+    server = start_server(first=limited("QUEUE_REQUESTS", 8))
     clients = new_clients(server, domain_size=100, connections=20)
     submissions = distinct_submissions(20, 100)
 
@@ -95,7 +95,7 @@ def test_stopping_server_stores_waiting_submissions(
     """Nine submissions wait for a commit that is held; the server stops listening; then the commit
     goes through.
     """
-    server = start_server(queue_requests=9)
+    server = start_server(first=limited("QUEUE_REQUESTS", 9))
     clients = new_clients(server, domain_size=100, connections=10)
 
     async def stop(http: httpx.AsyncClient) -> None:

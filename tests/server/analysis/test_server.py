@@ -116,7 +116,7 @@ def test_killed_worker_fails_only_its_analysis_over_http(start_server: StartServ
 
 
 def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: StartServer) -> None:
-    server = start_server(analyses=1, analysis_seconds=2, analysis_queue=1)
+    server = start_server(analyses=1, analysis_seconds=2)
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     n = 300_000

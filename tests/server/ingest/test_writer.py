@@ -16,6 +16,7 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 from ldprecover import GRR, frequency_oracle
 from ldprecover.protocols import wire
 from ldprecover.types import Reports
+from ldprecover_server import limits
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.storage.schema import submission_keys
@@ -111,9 +112,10 @@ def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[http
 
 
 def test_submissions_during_a_commit_form_the_next_group(
-    start_in_process: StartInProcess,
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = start_in_process(queue_requests=41)
+    monkeypatch.setattr(limits, "QUEUE_REQUESTS", 41)
+    app = start_in_process()
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
     gate = threading.Event()
@@ -230,8 +232,11 @@ def test_closed_or_deleted_round_does_not_affect_its_group(
 
 
 @pytest.mark.sqlite
-def test_full_queue_rejects_the_next_and_loses_nothing(start_in_process: StartInProcess) -> None:
-    app = start_in_process(queue_requests=5)
+def test_full_queue_rejects_the_next_and_loses_nothing(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "QUEUE_REQUESTS", 5)
+    app = start_in_process()
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
     gate = threading.Event()
@@ -259,9 +264,12 @@ def test_full_queue_rejects_the_next_and_loses_nothing(start_in_process: StartIn
 
 
 @pytest.mark.sqlite
-def test_group_has_limited_bytes(start_in_process: StartInProcess) -> None:
+def test_group_has_limited_bytes(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each submission has half of a group's bytes, so groups have two."""
-    app = start_in_process(group_bytes=1024)
+    monkeypatch.setattr(limits, "GROUP_BYTES", 1024)
+    app = start_in_process()
     id = app.open_round("grr", domain_size=50)
     commits = Commits(app)
     answers = in_one_group(app, commits, *(post(id, 128 * [i]) for i in range(12)))
@@ -271,9 +279,12 @@ def test_group_has_limited_bytes(start_in_process: StartInProcess) -> None:
 
 
 @pytest.mark.sqlite
-def test_group_has_limited_items_to_hash(start_in_process: StartInProcess) -> None:
+def test_group_has_limited_items_to_hash(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each submission has half of a group's reports times items, so groups have two."""
-    app = start_in_process(submission_cells=2 * 10 * 50)
+    monkeypatch.setattr(limits, "SUBMISSION_CELLS", 2 * 10 * 50)
+    app = start_in_process()
     id = app.open_round("olh", domain_size=50)
     commits = Commits(app)
     body = {"seeds": list(range(10)), "buckets": 10 * [0]}
