@@ -28,15 +28,10 @@ _PREFIX = "ldprecover-demo-"
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A running server: its URL, its admin key and its process."""
+    """A running server: its URL and its admin key."""
 
     url: str
     key: str
-    process: subprocess.Popen[bytes]
-
-    def wait(self) -> None:
-        """Wait for an unexpected end of the server. Raises ExperimentError then."""
-        raise ExperimentError(f"the server ended with exit code {self.process.wait()}")
 
 
 @contextmanager
@@ -55,7 +50,7 @@ def local_server() -> Iterator[LocalServer]:
             # A signal between the creation of a process and its assignment would leak it.
             with delayed_signals():
                 process = _start(folder, key)
-            yield LocalServer(_wait_for_url(process, folder), key, process)
+            yield LocalServer(_wait_for_url(process, folder), key)
         finally:
             if process is not None:
                 with delayed_signals():
