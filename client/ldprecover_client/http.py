@@ -364,10 +364,9 @@ class Client(_BaseClient):
 
         `access` is "open" (default: anyone, one report a submission), "key" (a report key) or
         "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key).
-        `retention` is how long counted reports are stored: "forever" (default), "none", or hours or
-        days such as "36h" or "7d". `series` names the rounds over the same items to compare with.
-        `own` has the
-        protocol's parameters by name: `hash_range` for olh.
+        `retention` is how long counted reports are stored: "forever" (default), until the round is
+        deleted, or "none". `series` names the rounds over the same items to compare with. `own` has
+        the protocol's parameters by name: `hash_range` for olh.
         """
         fields = {
             "name": name,

@@ -16,9 +16,8 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 from ldprecover.protocols import own_parameters
 
 ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-RETENTION = r"^(forever|none|[1-9][0-9]{0,4}[hd])$"
 _NAME = "1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
-PATTERNS = {ROUND_NAME: _NAME, RETENTION: "forever, none, or hours or days, as 36h or 7d"}
+PATTERNS = {ROUND_NAME: _NAME}
 """What the patterns allow, for messages."""
 MAX_HISTORY = 50
 """Rounds that one recovery may take as history."""

@@ -9,7 +9,6 @@ from pydantic_core import CoreSchema, PydanticKnownError
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS
 from ldprecover_interface.base import (
     MAX_TICKETS,
-    RETENTION,
     ROUND_NAME,
     Count,
     Message,
@@ -38,11 +37,10 @@ ReadAccess = Annotated[
     Field(description="Who may read and recover frequencies: anyone, or analyst keys."),
 ]
 Retention = Annotated[
-    str,
+    Literal["forever", "none"],
     Field(
-        description="How long packed reports are stored after they are counted: `forever`, "
-        "`none`, or hours or days as `36h` or `7d`.",
-        examples=["30d"],
+        description="Whether packed reports are stored beside their counts: `forever`, until the "
+        "round is deleted, or `none`."
     ),
 ]
 Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
@@ -87,7 +85,7 @@ class NewRound(OwnParametersMixin, Request):
     )
     access: Access = "open"
     read_access: ReadAccess = "public"
-    retention: Annotated[Retention, Field(pattern=RETENTION)] = "forever"
+    retention: Retention = "forever"
     series: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
         default=None, description="The series of rounds over the same items.", examples=["weekly"]
     )
@@ -173,7 +171,7 @@ class _RoundHead(OwnParametersMixin):
     # Texts here, so that a client can name a kind of access that it does not know.
     access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]
     read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})]
-    retention: Retention
+    retention: Annotated[str, Field(json_schema_extra={"enum": ["forever", "none"]})]
     series: Series
 
 

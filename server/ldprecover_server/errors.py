@@ -434,7 +434,7 @@ class ShareTooSmallError(ServiceError):
 class ReportsGoneError(ServiceError):
     """Not all of the round's reports are stored.
 
-    The analysis reads every report, and the round's retention has deleted some of them. Use a
+    The analysis reads every report, and the round retains none, or was deleted meanwhile. Use a
     method that needs only counts (GET /rounds/{id}/methods).
     """
 

@@ -1,4 +1,4 @@
-"""Regular work of a server process: retention, deletion and unlinking."""
+"""Regular work of a server process: deletion."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from ldprecover_server.errors import ServiceError
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.storage import Progress, Storage, for_seconds
+from ldprecover_server.storage import Storage, for_seconds
 
 _log = logging.getLogger(__name__)
 
@@ -29,15 +29,10 @@ class Housekeeping:
         self._storage = storage
         self._metrics = metrics or Metrics()
         self._stopping = threading.Event()
-        self._purged_hour: int | None = None
         self.last_run: float | None = None
         """End of the last run, in seconds since the epoch; None before the first."""
-        self.last_purge: float | None = None
-        """When the last purge found nothing left that is past its retention."""
         self.rows_to_delete = 0
         """Keys and segments of deleted rounds; see `Deletion.remaining_rows`."""
-        self.rows_to_unlink = 0
-        """Keys and segments of closed rounds to unlink; see `Unlinking.remaining_rows`."""
 
     async def run(self) -> None:
         """Run every few seconds until cancelled; the current chunk is finished first."""
@@ -49,24 +44,16 @@ class Housekeeping:
                 self._stopping.set()
                 await asyncio.wait([work])  # the database is closed next
                 raise
-            except Exception:  # noqa: BLE001  otherwise retention would stop
+            except Exception:  # noqa: BLE001  otherwise deletion would stop
                 _log.exception("housekeeping failed")
                 soon = False
             await asyncio.sleep(_SHORT_PERIOD if soon else _PERIOD)
 
     def once(self) -> bool:
         """Run each task, with a time limit; return whether work is left."""
-        tasks = (
-            self._keep_claim,
-            self._purge,
-            self._delete,
-            self._unlink,
-            self._erase,
-        )
-        is_left = [self._try(task) for task in tasks]
+        is_left = [self._try(task) for task in (self._keep_claim, self._delete, self._erase)]
         self.last_run = time.time()
         self._metrics.last_housekeeping.set(self.last_run)
-        self._metrics.last_purge.set(self.last_purge or 0.0)
         self._metrics.rows_to_delete.set(self.rows_to_delete)
         return any(is_left)
 
@@ -83,31 +70,14 @@ class Housekeeping:
         self._storage.database.keep_claim()
         return False
 
-    def _purge(self) -> bool:
-        hour = self._storage.hour()
-        if hour == self._purged_hour:
-            return False
-        purged = self._run_for_seconds(self._storage.deletion.purge)
-        if purged.rows:
-            _log.info("purged %d segments past their retention", purged.rows)
-        if purged.done:
-            self._purged_hour, self.last_purge = hour, time.time()
-        return not purged.done
-
     def _delete(self) -> bool:
-        deleted = self._run_for_seconds(self._storage.deletion.delete_rest)
+        deleted = self._storage.deletion.delete_rest(
+            for_seconds(_TASK_SECONDS, unless=self._stopping.is_set)
+        )
         self.rows_to_delete = 0 if deleted.done else self._storage.deletion.remaining_rows()
         return not deleted.done
-
-    def _unlink(self) -> bool:
-        unlinked = self._run_for_seconds(self._storage.unlinking.run)
-        self.rows_to_unlink = 0 if unlinked.done else self._storage.unlinking.remaining_rows()
-        return not unlinked.done
 
     def _erase(self) -> bool:
         if not self._storage.deletion.is_erased:
             self._storage.deletion.erase()
         return not self._storage.deletion.is_erased
-
-    def _run_for_seconds(self, work: Callable[[Callable[[], bool]], Progress]) -> Progress:
-        return work(for_seconds(_TASK_SECONDS, unless=self._stopping.is_set))

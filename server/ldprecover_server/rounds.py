@@ -76,10 +76,10 @@ class Rounds:
         *,
         access: str = "open",
         read_access: str = "public",
-        retention: int | None = None,
+        retention: str = "forever",
         series: str | None = None,
     ) -> tuple[StoredRound, RoundInfo]:
-        """Open a round. `retention` is in hours, None for ever; the default name has the protocol.
+        """Open a round. The default name has the protocol.
 
         Raises NameTakenError, SeriesMismatchError or ParameterError.
         """

@@ -363,10 +363,9 @@ def test_form_proposes_retention_of_protocol(visitor: Visitor) -> None:
     expect(retention).to_have_value("none")
     protocol.select_option("olh")
     expect(retention).to_have_value("forever")
-    retention.fill("7d")
-    page.get_by_role("button", name="Use llh").click()
-    expect(protocol).to_have_value("llh")
-    expect(retention).to_have_value("7d")
+    retention.select_option("none")
+    protocol.select_option("oue")
+    expect(retention).to_have_value("none")
 
 
 def test_form_advises_protocol(visitor: Visitor, server: ServerProcess) -> None:

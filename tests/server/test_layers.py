@@ -32,7 +32,6 @@ LAYERS = [
         "logs",
         "metrics",
         "page",
-        "retention",
         "shuffle",
     },
 ]

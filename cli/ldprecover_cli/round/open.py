@@ -84,13 +84,9 @@ def open_round(
         Option(help="Who may read the results: anyone, or holders of an analyst key."),
     ] = "public",
     retention: Annotated[
-        str | None,
-        Option(
-            help="How long counted reports are stored: forever, none, or hours or days, as 36h or "
-            "7d; forever when absent. Counts stay.",
-            metavar="TIME",
-        ),
-    ] = None,
+        Literal["forever", "none"],
+        Option(help="Whether counted reports are stored: until the round is deleted, or not."),
+    ] = "forever",
     series: Annotated[
         str | None,
         Option(
@@ -112,7 +108,7 @@ def open_round(
 
     Example: ldprecover round open pages --epsilon 1 --domain-size 99 --users 90000
 
-    Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention 30d
+    Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention none
     """
     labels = _labels(item, items, dataset, column, domain_size)
     own = {"hash_range": hash_range, "subset_size": subset_size}

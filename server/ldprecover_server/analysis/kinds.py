@@ -219,7 +219,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         ]
 
     def _task(self, tally: Tally, is_complete: bool) -> RecoverTask:
-        if self.reads and not is_complete:  # purged since the lookup
+        if self.reads and not is_complete:
             raise self._incomplete()
         tallies = self.reader.tallies
         return RecoverTask(

@@ -103,16 +103,9 @@ MANIFEST = (
         over_processes="max",
     ),
     Metric(
-        "ldprecover_last_purge_timestamp_seconds",
-        "gauge",
-        "Time at which any process last purged reports past their retention, in seconds since "
-        "1970; it runs every hour.",
-        over_processes="max",
-    ),
-    Metric(
         "ldprecover_rows_to_delete",
         "gauge",
-        "Rows of deleted rounds and purged reports still in the database, as last counted.",
+        "Rows of deleted rounds still in the database, as last counted.",
         over_processes="livemostrecent",
     ),
 )

@@ -39,7 +39,6 @@ class Metrics:
         self.connections_evicted: Counter = values["ldprecover_connections_evicted_total"]
         self.verdicts: Counter = values["ldprecover_verdicts_total"]
         self.last_housekeeping: Gauge = values["ldprecover_last_housekeeping_timestamp_seconds"]
-        self.last_purge: Gauge = values["ldprecover_last_purge_timestamp_seconds"]
         self.rows_to_delete: Gauge = values["ldprecover_rows_to_delete"]
 
     def render(self) -> bytes:

@@ -2,7 +2,7 @@
 
 from ldprecover_server.storage.commit.transaction import Batch, Outcome, SealedBatch
 from ldprecover_server.storage.maintenance.check import Finding
-from ldprecover_server.storage.maintenance.chunks import Progress, for_seconds
+from ldprecover_server.storage.maintenance.chunks import for_seconds
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels
 from ldprecover_server.storage.segments import StoredReports
 from ldprecover_server.storage.storage import Storage
@@ -12,7 +12,6 @@ __all__ = [
     "Batch",
     "Finding",
     "Outcome",
-    "Progress",
     "SealedBatch",
     "Storage",
     "StoredReports",

@@ -7,7 +7,7 @@ PROCESS_CLASS = 0x4C44505
 """Class of the session locks on process numbers (0, 1, ...) and of `MAINTENANCE_NUMBER`."""
 
 MAINTENANCE_NUMBER = -1
-"""Number in `PROCESS_CLASS` that serialises deletion, unlinking and filters."""
+"""Number in `PROCESS_CLASS` that serialises deletion."""
 
 ROUND_CLASS = 0x4C44506
 """Class of the locks on rounds; the number is the low 31 bits of `rounds.seq`.

@@ -47,9 +47,6 @@ class Database(ABC):
 
     engine: sa.Engine
     _read_options: ClassVar[Mapping[str, Any]] = {}
-    rows_reveal_order: ClassVar[bool] = False
-    """Whether rows reveal, beside their columns, which transaction wrote them and in which order.
-    """
 
     process = 0
     """Number of this process among those that serve the database; it selects the tally rows."""
@@ -131,10 +128,6 @@ class Database(ABC):
         self, connection: sa.Connection, id: int, size: int, step: int
     ) -> Iterator[bytes]:
         """Yield the `size` bytes of a segment, `step` bytes at a time."""
-
-    @abstractmethod
-    def next_segment(self, connection: sa.Connection) -> int:
-        """Return an id above those of all segments."""
 
     # SQLite serialises all writes.
     def block_commits(self, connection: sa.Connection, seq: int) -> None:  # noqa: B027

@@ -59,7 +59,7 @@ class StoredRound:
     closed_at: str | None
     access: str
     read_access: str
-    retention: int | None
+    retention: str
     series: str | None
     seed: str | None
     n: int
@@ -82,10 +82,10 @@ class Rounds(Repository):
         *,
         access: str = "open",
         read_access: str = "public",
-        retention: int | None = None,
+        retention: str = "forever",
         series: str | None = None,
     ) -> StoredRound:
-        """Open a round. `retention` is in hours, None for ever.
+        """Open a round. `retention` is "forever" or "none".
 
         Raises NameTakenError, and SeriesMismatchError if the series' rounds have other items.
         """
@@ -191,17 +191,6 @@ def lock_round(connection: sa.Connection, seq: int) -> None:
         raise RoundNotFoundError("the round was deleted")
 
 
-def update_round(
-    connection: sa.Connection,
-    seq: int,
-    values: Mapping[str, Any],
-    *conditions: sa.ColumnElement[bool],
-) -> bool:
-    """Apply `values` to the round if the conditions hold; return whether they did."""
-    update = sa.update(rounds).where(rounds.c.seq == seq, *conditions).values(values)
-    return connection.execute(update).rowcount == 1
-
-
 def end_round(
     database: Database,
     connection: sa.Connection,
@@ -219,7 +208,8 @@ def end_round(
     - A commit in several statements locks the round's row, which the update waits for.
     """
     database.block_commits(connection, seq)
-    is_applied = update_round(connection, seq, values, condition)
+    update = sa.update(rounds).where(rounds.c.seq == seq, condition).values(values)
+    is_applied = connection.execute(update).rowcount == 1
     connection.execute(sa.update(tallies).where(tallies.c.round == seq).values(token=None))
     return is_applied
 

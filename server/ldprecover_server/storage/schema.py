@@ -2,7 +2,7 @@
 
 No column links a person to a report. Submission keys have no time, position or segment; a segment
 has the shuffled reports of a whole commit, and the hour. But databases also store row versions and
-places in files, which link the two until a closed round is unlinked: see `maintenance.unlinking`.
+places in files, which link the two: see docs/explanation/threat-model.md.
 """
 
 from typing import Any
@@ -51,17 +51,11 @@ rounds = sa.Table(
     _column("digest", sa.String(64)),  # of the parameters and the labels, in hex
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key
-    sa.Column("retention", sa.Integer),  # hours that segments are kept; null for ever, 0 for none
+    _column("retention", sa.String(7)),  # of segments: forever, none
     sa.Column("series", sa.String(64), index=True),  # rounds with the same items; null for none
     _column("state", sa.String(8)),  # open, closed, or gone: deleted, with rows left to delete
     _column("opened_at", sa.String(32)),
     sa.Column("closed_at", sa.String(32)),
-    _column("purged", sa.BigInteger, server_default="0"),  # reports deleted by retention
-    # How often segments were deleted or rewritten, so that readers notice a change.
-    _column("rewrites", sa.Integer, server_default="0"),
-    _column("unlinked", sa.Boolean, server_default=sa.false()),  # see `maintenance.unlinking`
-    sa.Column("unlinked_key", sa.LargeBinary(16)),  # keys up to this one are unlinked
-    sa.Column("unlinked_segment", sa.BigInteger),  # segments above this one are unlinked
     # 128 random bits in hex, drawn when the round is closed, which split its reports for
     # certificates; null before.
     sa.Column("seed", sa.String(32)),

@@ -23,32 +23,27 @@ _RECENT_IDS = 10_000  # a commit that began this many segments ago has ended
 
 @dataclass(frozen=True)
 class _Version:
-    """Identifies the reports that a round had at one moment, and whether they changed since."""
+    """Identifies the reports that a round had at one moment; segments never change."""
 
-    counted: int
-    purged: int
     n: int
     """Number of stored reports."""
-    rewrites: int
     last: int
     """The highest id."""
     recent: frozenset[int]
     """Which of the last `_RECENT_IDS` ids existed; on Postgres ids do not commit in order."""
 
     @classmethod
-    def read(cls, connection: sa.Connection, seq: int) -> "_Version | None":
-        """Return the version that a transaction sees; None for a deleted round."""
-        query = sa.select(rounds.c.purged, rounds.c.rewrites, rounds.c.retention)
-        query = query.where(rounds.c.seq == seq, NOT_GONE)
-        if (row := connection.execute(query).one_or_none()) is None:
-            return None
+    def read(cls, connection: sa.Connection, seq: int) -> "_Version":
+        """Return the version that a transaction sees. Raises RoundNotFoundError."""
+        retention = _retention(connection, seq)
+        if retention is None:
+            raise RoundNotFoundError("the round was deleted")
         ids = sa.select(segments.c.id).where(segments.c.round == seq).order_by(segments.c.id.desc())
         last = connection.scalar(ids.limit(1)) or 0
         recent = frozenset(connection.scalars(ids.where(segments.c.id > last - _RECENT_IDS)))
         counts = sa.select(total(tallies.c.n)).where(tallies.c.round == seq)
-        counted = int(connection.scalars(counts).one())
-        n = 0 if row.retention == 0 else counted - row.purged
-        return cls(counted, row.purged, n, row.rewrites, last, recent)
+        n = 0 if retention == "none" else int(connection.scalars(counts).one())
+        return cls(n, last, recent)
 
     def includes(self, id: int) -> bool:
         """Return whether a segment with an id up to `last` existed."""
@@ -67,17 +62,13 @@ class StoredReports:
         self._database = database
         self._seq = seq
         self._version = version
-        self._was_read = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the pieces. Raises ReportsGoneError if reports were deleted or purged since.
-
-        Unlinking changes the order only: unlinked reports are read unless an earlier iteration
-        began before.
-        """
+        """Yield the pieces. Raises ReportsGoneError if the round was deleted since."""
+        version = self._version
         with self._database.read() as connection:
-            version = self._current(_Version.read(connection, self._seq))
-            self._version, self._was_read = version, True
+            if _retention(connection, self._seq) is None:
+                raise ReportsGoneError("the round was deleted while its reports were read")
             after = n = 0
             upto = segments.c.id <= version.last
             while listed := first_bytes(list_segments(connection, self._seq, after, upto)):
@@ -86,21 +77,6 @@ class StoredReports:
                 after, n = listed[-1].id, n + sum(row.n for row in included)
         if n != self.n:
             raise ReportsGoneError(f"the round should keep {self.n} reports, and {n} were found")
-
-    def _current(self, current: _Version | None) -> _Version:
-        """Return the version whose segments to read."""
-        version = self._version
-        if current is not None and current.rewrites == version.rewrites:
-            return version
-        if (
-            self._was_read
-            or current is None
-            or (current.counted, current.purged) != (version.counted, version.purged)
-        ):
-            raise ReportsGoneError(
-                "reports of the round were deleted or unlinked while they were read"
-            )
-        return current
 
 
 class Segments(Repository):
@@ -113,35 +89,33 @@ class Segments(Repository):
         """
         with self.database.read() as connection:
             tally = sum_tallies(connection, seq, size)
-            row = connection.execute(
-                sa.select(rounds.c.retention, rounds.c.purged).where(rounds.c.seq == seq)
-            ).one()
-        return tally, row.retention != 0 and row.purged == 0
+            return tally, _retention(connection, seq) == "forever"
 
     def reports(self, seq: int) -> StoredReports:
         """Return the reports that a round stores now. Raises RoundNotFoundError."""
         with self.database.read() as connection:
-            return self._reports(connection, seq)
+            return StoredReports(self.database, seq, _Version.read(connection, seq))
 
     def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports, StoredRound]:
         """Return a round's tally, its stored reports, and the round, all at one moment."""
         with self.database.read() as connection:
             tally = sum_tallies(connection, seq, size)
-            return tally, self._reports(connection, seq), read_round(connection, seq)
+            reports = StoredReports(self.database, seq, _Version.read(connection, seq))
+            return tally, reports, read_round(connection, seq)
 
-    def _reports(self, connection: sa.Connection, seq: int) -> StoredReports:
-        version = _Version.read(connection, seq)
-        if version is None:
-            raise RoundNotFoundError("the round was deleted")
-        return StoredReports(self.database, seq, version)
+
+def _retention(connection: sa.Connection, seq: int) -> str | None:
+    """Return a round's retention; None for a deleted round."""
+    query = sa.select(rounds.c.retention).where(rounds.c.seq == seq, NOT_GONE)
+    return connection.scalar(query)
 
 
 def list_segments(
     connection: sa.Connection, seq: int, after: int, *conditions: sa.ColumnElement[bool]
 ) -> list[Any]:
-    """Return id, hour, n and size in bytes of a round's next segments after an id."""
+    """Return id, n and size in bytes of a round's next segments after an id."""
     size = sa.func.length(segments.c.data).label("size")
-    query = sa.select(segments.c.id, segments.c.hour, segments.c.n, size).where(
+    query = sa.select(segments.c.id, segments.c.n, size).where(
         segments.c.round == seq, segments.c.id > after, *conditions
     )
     # Fetching row by row takes twice as long.

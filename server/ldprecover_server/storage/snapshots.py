@@ -17,8 +17,7 @@ from ldprecover_server.storage.segments import first_bytes, list_segments, read_
 class Snapshot:
     """A round, its tally and its stored reports, all at one moment.
 
-    Later commits, unlinking, filters and purges do not change a snapshot. It lasts as long as its
-    transaction.
+    Later commits do not change a snapshot. It lasts as long as its transaction.
     """
 
     round: StoredRound

@@ -15,7 +15,6 @@ from ldprecover_server.storage.connect import connect
 from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
-from ldprecover_server.storage.maintenance.unlinking import Unlinking
 from ldprecover_server.storage.rounds import Rounds
 from ldprecover_server.storage.schema import rounds, secrets
 from ldprecover_server.storage.segments import Segments
@@ -44,7 +43,6 @@ class Storage(Repository):
         self.keys = Keys(database, clock)
         self.verdicts = Verdicts(database, clock)
         self.deletion = Deletion(database, clock)
-        self.unlinking = Unlinking(database, clock, self.rounds, self.deletion)
 
     def prepare(self, *, migrate: bool = True) -> None:
         """Ensure that the database has this version's schema; `migrate` upgrades a SQLite file.

@@ -9,7 +9,7 @@ from tests.cli.conftest import Run
 
 from ldprecover import RoundParameters
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.schema import rounds
+from ldprecover_server.storage.schema import segments
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     with closing(Storage(url)) as store:
         store.prepare()
-        store.rounds.open("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention=24)
+        store.rounds.open("R1", "cities", RoundParameters("grr", 1.0, ("a", "b")), retention="none")
     return url
 
 
@@ -30,16 +30,16 @@ def test_consistent_database_has_no_findings(run: Run, url: str) -> None:
 
 def test_findings_are_a_table_or_json_with_exit_code_1(run: Run, url: str) -> None:
     with closing(Storage(url)) as store, store.database.write() as connection:
-        connection.execute(sa.update(rounds).values(purged=-3))
+        connection.execute(sa.insert(segments).values(round=1, hour=1, n=1, data=bytes(4)))
     shown, listed = run("admin check"), run("admin check --json")
     assert (shown.code, listed.code) == (1, 1)
     assert "cities" in shown.out
-    assert "reports in segments, -3 being purged" in shown.out
+    assert "reports in segments" in shown.out
     finding = {
         "round": "cities",
-        "what": "reports in segments, -3 being purged",
-        "expected": 3,
-        "found": 0,
+        "what": "reports in segments",
+        "expected": 0,
+        "found": 1,
         "fault": True,
     }
     assert listed.json == {"findings": [finding]}

@@ -144,7 +144,7 @@ def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:
 
 @pytest.mark.parametrize(
     ("options", "retention"),
-    [("", "forever"), ("--retention none", "none"), ("--retention 48h", "2d")],
+    [("", "forever"), ("--retention none", "none")],
 )
 def test_shows_access_and_retention(on_server: Run, options: str, retention: str) -> None:
     opened = on_server(f"round open {FOUR} --access key --read-access key {options} --json").json

@@ -14,26 +14,20 @@ from ldprecover_server.storage.key_encoding import encode_key, in_round
 from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
 
 
-def fill(storage: Storage, name: str, **options: int) -> None:
-    seq = storage.rounds.open(f"R{name}", name, PARAMETERS, **options).seq  # type: ignore[arg-type]
+def fill(storage: Storage, name: str, retention: str = "forever") -> None:
+    seq = storage.rounds.open(f"R{name}", name, PARAMETERS, retention=retention).seq
     for i in range(12):
         commit(storage, seq, Submitted(b"%d" % i, (i % 6, 5)))
 
 
 @pytest.fixture(scope="module")
 def whole(storage: Storage) -> Storage:
-    """Return a storage with rounds of every kind: open, closed, unlinked, purged and empty."""
+    """Return a storage with rounds of every kind: open, closed, without reports, and empty."""
     fill(storage, "open")
     fill(storage, "closed")
-    fill(storage, "none", retention=0)
-    fill(storage, "purged", retention=1)
+    fill(storage, "none", retention="none")
     storage.rounds.open("Rempty", "empty", PARAMETERS)
-    deletion = storage.deletion
-    now, deletion.clock = deletion.clock, lambda: now().replace(year=2100)
-    storage.deletion.purge()
-    deletion.clock = now
     storage.rounds.close("closed")
-    storage.unlinking.run()
 
     class OlhGroup(Group):
         def seal(self, fresh: object) -> SealedBatch:
@@ -131,17 +125,13 @@ DAMAGES: dict[str, tuple[sa.Executable, list[Finding]]] = {
         sa.insert(segments).values(round=of("none"), hour=1, n=1, data=bytes(4)),
         [Finding("none", "reports in segments", 0, 1)],
     ),
-    "miscounted purge": (
-        sa.update(rounds).where(rounds.c.name == "purged").values(purged=23),
-        [Finding("purged", "reports in segments, 23 being purged", 1, 0)],
-    ),
     "lost keys": (
-        sa.delete(submission_keys).where(in_round(submission_keys.c.key, 6)),
+        sa.delete(submission_keys).where(in_round(submission_keys.c.key, 5)),
         [Finding("olh", "submission keys, at least one for any reports", 1, 0)],
     ),
     "surplus keys": (
         sa.insert(submission_keys).values(
-            [{"key": encode_key(5, bytes([i]) * 12), "digest": bytes(8)} for i in range(3)]
+            [{"key": encode_key(4, bytes([i]) * 12), "digest": bytes(8)} for i in range(3)]
         ),
         [Finding("empty", "submission keys, at most one for each report", 0, 3)],
     ),

@@ -1,6 +1,5 @@
-"""Deletion and purges work in chunks, and their data leave the disk."""
+"""Deletion works in chunks, and its data leave the disk."""
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.server.storage.conftest import (
     for_chunks,
     name_of,
     open_round,
-    stored,
 )
 
 from ldprecover_server.errors import (
@@ -26,7 +24,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.key_encoding import in_round
-from ldprecover_server.storage.maintenance.chunks import HasTime, Progress
+from ldprecover_server.storage.maintenance.chunks import Progress
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
 TABLES = (submission_keys, segments, tallies, rounds)
@@ -123,35 +121,8 @@ def test_rows_are_deleted_in_chunks_by_any_process(
     assert rows_of(one, other) == [5, 5, 1, 1]
 
 
-def test_purge_in_chunks_deletes_and_counts_expired_segments(
-    open_storage: OpenStorage, fresh: str
-) -> None:
-    now = datetime(2026, 1, 1, 10, 30, tzinfo=UTC)
-    storage = open_storage(fresh, clock=lambda: now)
-    seq, for_ever = open_round(storage, retention=1), open_round(storage)
-    fill(storage, seq, 30)
-    fill(storage, for_ever, 2)
-    now += timedelta(hours=1)
-    fill(storage, for_ever, 2)  # duplicates
-    commit(storage, seq, Submitted(b"later", (5, 5)))
-    reports = storage.segments.reports(seq)
-    assert (storage.deletion.purge().rows, storage.segments.evidence(seq, 6)[1]) == (0, True)
-    assert sum(map(len, reports)) == 4 * 32
-    now += timedelta(hours=1)
-    assert storage.deletion.purge(for_chunks(1)) == Progress(30, False)
-    assert storage.deletion.purge().done
-    assert stored(storage, seq) == [5, 5]
-    assert storage.rounds.tally(seq, 6).n == 32
-    assert storage.segments.evidence(seq, 6) == (storage.rounds.tally(seq, 6), False)
-    assert storage.segments.evidence(for_ever, 6) == (storage.rounds.tally(for_ever, 6), True)
-    assert storage.segments.reports(seq).n == 2
-    assert b"".join(storage.segments.reports(seq)) == 2 * b"\5\0\0\0"
-    with pytest.raises(ReportsGoneError):
-        list(reports)
-
-
 def test_round_without_stored_reports_is_never_complete(storage: Storage) -> None:
-    seq = open_round(storage, retention=0)
+    seq = open_round(storage, retention="none")
     fill(storage, seq, 2)
     assert storage.segments.evidence(seq, 6)[1] is False
     assert (storage.segments.reports(seq).n, list(storage.segments.reports(seq))) == (0, [])
@@ -189,14 +160,10 @@ def test_error_in_one_task_does_not_stop_others(
     seq = open_round(storage)
     mark_gone(monkeypatch, storage, seq)
 
-    def fail(has_time: HasTime) -> Progress:
+    def fail() -> None:
         raise fault
 
-    with monkeypatch.context() as failing:
-        failing.setattr(storage.deletion, "purge", fail)
-        keeper.once()
+    monkeypatch.setattr(storage.database, "keep_claim", fail)
+    keeper.once()
     assert rows_of(storage, seq) == [0, 0, 0, 0]
     assert keeper.last_run is not None
-    assert keeper.last_purge is None
-    keeper.once()
-    assert keeper.last_purge is not None

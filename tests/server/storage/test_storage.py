@@ -397,7 +397,7 @@ def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
         def seal(self, fresh: Sequence[int]) -> SealedBatch:
             return SealedBatch(b"", self.tally)
 
-    seq = open_round(storage, retention=0)
+    seq = open_round(storage, retention="none")
     query = sa.select(tallies.c.counts).where(tallies.c.round == seq)
     other = Group(open_round(storage), [Submitted(b"other", (0,))])
     counts = []

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import PARAMETERS, Group, OpenStorage, Submitted
+from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
 
 from ldprecover import Tally
 from ldprecover_server.storage import Outcome, SealedBatch
@@ -24,7 +24,7 @@ def test_tally_updates_stay_on_their_page_and_off_the_index(
     open_storage: OpenStorage, fresh: str
 ) -> None:
     storage = open_storage(fresh)
-    seqs = [storage.rounds.open(f"R{i}", f"r{i}", PARAMETERS, retention=0).seq for i in range(6)]
+    seqs = [open_round(storage, retention="none") for _ in range(6)]
     pages = (
         sa.select(sa.text("(ctid::text::point)[0]")).select_from(tallies).order_by(tallies.c.round)
     )

@@ -68,19 +68,6 @@ def test_verdict_holds_for_as_many_reports_only(storage: Storage) -> None:
     assert storage.verdicts.recovery(seq) == b"packed"
 
 
-def test_verdict_holds_after_the_reports_are_purged(open_storage: OpenStorage, fresh: str) -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    storage = open_storage(fresh, clock=lambda: now)
-    seq = open_round(storage, retention=1)
-    commit(storage, seq, REPORTS)
-    close_round(storage, seq)
-    storage.verdicts.add(seq, 3, "{}", b"packed")
-    now += timedelta(hours=3)
-    assert storage.deletion.purge().rows
-    assert verdict_of(storage, seq) == "{}"
-    assert storage.verdicts.recovery(seq) == b"packed"
-
-
 def test_one_process_claims_a_round_for_a_while(open_storage: OpenStorage, fresh: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     storage = open_storage(fresh, clock=lambda: now)

@@ -42,7 +42,6 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response
-from ldprecover_server.retention import hours, words
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
@@ -52,7 +51,7 @@ _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
-    *("access", "read_access", "series"),
+    *("access", "read_access", "retention", "series"),
 )
 """Fields that a response copies from the stored round."""
 _FOREVER = "public, max-age=31536000, immutable"
@@ -97,7 +96,7 @@ def _open(services: Services, new: NewRound) -> Response:
         parameters,
         access=new.access,
         read_access=new.read_access,
-        retention=hours(new.retention),
+        retention=new.retention,
         series=new.series,
     )
     return _round(services, None, stored, info, 201, {"Location": paths.round_path(stored.id)})
@@ -251,7 +250,6 @@ def _head(stored: StoredRound) -> dict[str, Any]:
         "digits": stored.oracle.derived.get("digits") if is_loaded else None,
         "p": stored.p if is_loaded else None,
         "q": stored.q if is_loaded else None,
-        "retention": words(stored.retention),
     }
 
 

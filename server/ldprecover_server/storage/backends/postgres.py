@@ -56,7 +56,6 @@ class Postgres(Database):
     one again.
     """
 
-    rows_reveal_order = True
     _read_options: ClassVar[Mapping[str, Any]] = {
         "isolation_level": "REPEATABLE READ",
         "postgresql_readonly": True,
@@ -148,9 +147,6 @@ class Postgres(Database):
 
     def write_nothing(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql("SELECT pg_logical_emit_message(true, 'ldprecover', '')")
-
-    def next_segment(self, connection: sa.Connection) -> int:
-        return int(connection.exec_driver_sql("SELECT nextval('segments_id_seq')").scalar_one())
 
     def read_slices(
         self, connection: sa.Connection, id: int, size: int, step: int

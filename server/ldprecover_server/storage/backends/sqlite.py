@@ -234,11 +234,6 @@ class SQLite(Database):
     def free_bytes(self) -> int | None:
         return shutil.disk_usage(self.path.parent).free
 
-    def next_segment(self, connection: sa.Connection) -> int:
-        return int(
-            connection.exec_driver_sql("SELECT coalesce(max(id), 0) + 1 FROM segments").scalar_one()
-        )
-
     def read_slices(
         self, connection: sa.Connection, id: int, size: int, step: int
     ) -> Iterator[bytes]:

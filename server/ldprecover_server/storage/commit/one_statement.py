@@ -32,7 +32,7 @@ CREATE TEMP TRIGGER IF NOT EXISTS commit_batch INSTEAD OF INSERT ON one_statemen
     SELECT RAISE(ABORT, 'tally changed') WHERE changes() <> 1;
     INSERT INTO segments (round, hour, n, data)
     SELECT NEW.round, NEW.hour, NEW.n, NEW.data FROM rounds
-    WHERE seq = NEW.round AND retention IS NOT 0;
+    WHERE seq = NEW.round AND retention <> 'none';
 END
 """,
 )
@@ -72,7 +72,7 @@ inserted AS (
 ),
 segment AS (
     INSERT INTO segments (round, hour, n, data)
-    SELECT %(round)s, %(hour)s, %(n)s, %(data)b FROM fresh WHERE retention IS DISTINCT FROM 0
+    SELECT %(round)s, %(hour)s, %(n)s, %(data)b FROM fresh WHERE retention <> 'none'
 ),
 tally AS (
     UPDATE tallies SET n = %(n_after)s, counts = %(counts)b FROM fresh

@@ -182,11 +182,11 @@ class Commit:
             new = [i for i, outcome in enumerate(outcomes[-1]) if outcome is Outcome.STORED]
             if new:
                 sealed[batch.seq] = batch.seal(new)
-        # With retention 0 no report is stored, only counted.
+        # With the retention none no report is stored, only counted.
         segment_rows = [
             {"round": seq, "hour": hour, "n": each.tally.n, "data": each.data}
             for seq, each in sealed.items()
-            if states[seq].retention != 0
+            if states[seq].retention != "none"
         ]
         if segment_rows:
             connection.execute(self._insert_segments, segment_rows)

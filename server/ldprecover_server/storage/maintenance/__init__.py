@@ -1,1 +1,1 @@
-"""Work on stored rounds beside the commits: deletion, unlinking and the check."""
+"""Work on stored rounds beside the commits: deletion and the check."""

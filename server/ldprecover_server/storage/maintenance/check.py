@@ -102,7 +102,7 @@ class _RoundCheck:
             return
         yield from self._check_keys(tally)
         yield from self._check_segments(oracle, tally)
-        if self._round.retention != 0 and not self._round.purged:
+        if self._round.retention != "none":
             yield from self._check_counts(parameters.items, oracle, tally)
 
     def _scalar(self, value: sa.ColumnElement[int], *conditions: sa.ColumnElement[bool]) -> int:
@@ -131,15 +131,14 @@ class _RoundCheck:
             yield "submission keys, at least one for any reports", 1, min(keys, 1)
 
     def _check_segments(self, oracle: FrequencyOracle, tally: Tally) -> Iterator[Expectation]:
-        """The segments have all counted reports that were not purged."""
+        """The segments have all counted reports, unless the round retains none."""
         of_round = segments.c.round == self._round.seq
         is_damaged = sa.not_(is_undamaged(oracle))
         damaged = self._scalar(sa.func.count(segments.c.id), of_round, is_damaged)
         yield "segments whose size is not that of their reports", 0, damaged
-        purged = self._round.purged
-        expected = 0 if self._round.retention == 0 else tally.n - purged
+        expected = 0 if self._round.retention == "none" else tally.n
         stored = self._scalar(total(segments.c.n), of_round)
-        yield f"reports in segments{f', {purged} being purged' if purged else ''}", expected, stored
+        yield "reports in segments", expected, stored
 
     def _check_counts(
         self, items: tuple[str, ...], oracle: FrequencyOracle, tally: Tally

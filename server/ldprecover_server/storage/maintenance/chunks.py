@@ -32,11 +32,6 @@ def for_seconds(seconds: float, unless: HasTime = lambda: False) -> HasTime:
     return lambda: time.monotonic() < end and not unless()
 
 
-def for_one_chunk() -> HasTime:
-    """Return a function that is true as long as the transaction of a chunk may take."""
-    return for_seconds(_LONG_SECONDS)
-
-
 def run_chunks(chunk: Chunk, has_time: HasTime) -> Progress:
     """Run `chunk` until it finds no rows or time is up; return how many rows it found.
 

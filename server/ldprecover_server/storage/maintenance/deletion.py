@@ -1,4 +1,4 @@
-"""Deletes rounds, and segments past their retention, in chunks.
+"""Deletes rounds in chunks.
 
 One small transaction marks a deleted round as gone: it is in no response any more, its name is
 free, and no commit adds to it. Its rows, which may be millions, are deleted in chunks by the
@@ -26,7 +26,6 @@ from ldprecover_server.storage.rounds import (
     StoredRound,
     end_round,
     find_round,
-    update_round,
 )
 from ldprecover_server.storage.schema import metadata, rounds, segments, submission_keys
 from ldprecover_server.storage.segments import first_bytes, list_segments
@@ -43,7 +42,7 @@ _SMALL_TABLES = [
 
 
 class Deletion(Repository):
-    """Deletion of a database's rounds and segments."""
+    """Deletion of a database's rounds."""
 
     is_erased = True
     """Whether everything deleted has also left the write-ahead log."""
@@ -84,22 +83,6 @@ class Deletion(Repository):
         with self.database.read() as connection:
             return sum(rows_of_round(connection, seq) for seq in self._deleted_rounds())
 
-    def purge(self, has_time: HasTime = lambda: True) -> Progress:
-        """Delete segments past their round's retention while there is time. Raises ServiceError."""
-        query = sa.select(rounds.c.seq, rounds.c.retention)
-        with self.database.read() as connection:
-            bounded = connection.execute(query.where(rounds.c.retention > 0, NOT_GONE)).all()
-        # A segment's reports arrived within its hour, so a report is kept for its retention and
-        # less than an hour longer.
-        chunks = [
-            self._delete_segments(seq, segments.c.hour < self.hour() - retention)
-            for seq, retention in bounded
-        ]
-        progress = run_each(chunks, has_time)
-        if progress.rows:
-            self.erase()
-        return progress
-
     def erase(self) -> None:
         """Remove deleted data from the write-ahead log; `is_erased` says whether that succeeded.
 
@@ -112,22 +95,16 @@ class Deletion(Repository):
         with self.database.read() as connection:
             return connection.scalars(sa.select(rounds.c.seq).where(rounds.c.state == "gone")).all()
 
-    def _delete_segments(self, seq: int, *conditions: sa.ColumnElement[bool]) -> Chunk:
+    def _delete_segments(self, seq: int) -> Chunk:
         def chunk(limit: int) -> int:
             with self.database.write() as connection:
                 self.database.lock_maintenance(connection)
-                listed = list_segments(connection, seq, 0, *conditions)[:limit]
+                listed = list_segments(connection, seq, 0)[:limit]
                 if not listed:
                     return 0
                 upto = segments.c.id <= first_bytes(listed, _CHUNK_BYTES)[-1].id
-                query = sa.delete(segments).where(segments.c.round == seq, upto, *conditions)
-                counts = connection.scalars(query.returning(segments.c.n)).all()
-                values = {
-                    "purged": rounds.c.purged + sum(counts),
-                    "rewrites": rounds.c.rewrites + 1,
-                }
-                update_round(connection, seq, values)
-                return len(counts)
+                deletion = sa.delete(segments).where(segments.c.round == seq, upto)
+                return connection.execute(deletion).rowcount
 
         return chunk
 

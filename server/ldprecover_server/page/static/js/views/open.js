@@ -48,22 +48,10 @@ export async function show({ main, query, signal }) {
     items: h("textarea", { name: "items", rows: 6, spellcheck: "false" }),
     domain_size: input("domain_size", { type: "number", min: 2, max: 100000, step: 1 }),
     series: input("series", { pattern: NAME, title: NAME_SAID }),
-    retention: h("input", {
-      name: "retention",
-      value: query.get("retention") ?? fields.retention.default,
-      pattern: fields.retention.pattern.slice(1, -1),
-      title: "forever, none, or hours or days as 36h or 7d",
-    }),
+    retention: select("retention"),
     access: select("access"),
     read_access: select("read_access"),
-    ...Object.fromEntries(
-      own.map((name) => [
-        name,
-        fields[name].type === "boolean"
-          ? h("input", { name, type: "checkbox" })
-          : input(name, { type: "number", step: 1 }),
-      ]),
-    ),
+    ...Object.fromEntries(own.map((name) => [name, input(name, { type: "number", step: 1 })])),
   };
   const said = h("div", {});
   const itemsSaid = h("p", { class: "quiet", role: "status" });
@@ -197,17 +185,14 @@ function faultOf(list) {
 /** The request body, without empty fields; the server validates it. */
 function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
-  for (const name of ["name", "series", "retention"])
+  for (const name of ["name", "series"])
     if (controls[name].value.trim()) body[name] = controls[name].value.trim();
   for (const name of ["domain_size", ...own]) {
     const control = controls[name];
-    if (control.type === "checkbox") {
-      if (control.checked) body[name] = true;
-    } else if (control.value !== "" && !control.disabled) body[name] = Number(control.value);
+    if (control.value !== "" && !control.disabled) body[name] = Number(control.value);
   }
   const items = labels(controls.items.value);
   if (items.length) body.items = items;
-  body.access = controls.access.value;
-  body.read_access = controls.read_access.value;
+  for (const name of ["access", "read_access", "retention"]) body[name] = controls[name].value;
   return body;
 }
