@@ -138,7 +138,7 @@ lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	$(LOCK) --extra test --extra check --extra build --output-file requirements.lock pyproject.toml
 	$(PART) --extra build --output-file deploy/build.lock pyproject.toml
-	$(PART) --extra cli --extra build --output-file deploy/command.lock pyproject.toml
+	$(PART) --extra cli --extra fast --extra build --output-file deploy/command.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --output-file deploy/image.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --extra fast --extra certify --output-file deploy/image-fast.lock pyproject.toml
 

@@ -1,7 +1,7 @@
 """Poisoning attacks on frequency estimation under local differential privacy.
 
 Every attack has one contract: `Attack.reports(oracle, m, rng)` makes its reports, and `support`,
-`size_law`, `support_sum` and `gain` state their expectations. A `Campaign` posts the reports to a
+`support_sum` and `gain` state their expectations. A `Campaign` posts the reports to a
 round by the interface of genuine users. The attacks need numpy alone; a campaign needs the client,
 which it imports at its first use.
 

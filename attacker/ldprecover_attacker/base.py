@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.distributions import binomial_law
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.arguments import is_integer
@@ -30,13 +29,11 @@ class Plan:
     """An attack on one oracle whose secrets are drawn: its reports are now independent and alike.
 
     `send(m, rng)` returns m reports. `support(m)` returns pi: for each of the d items the expected
-    fraction of m reports that support it. `sizes()` returns P(k), k = 0..d, of the number of items
-    that a report supports; None where no exact law is known.
+    fraction of m reports that support it.
     """
 
     send: Callable[[int, Rng], Reports]
     support: Callable[[int], FloatArray]
-    sizes: Callable[[], FloatArray | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -69,28 +66,15 @@ class Attack(ABC):
         of d items.
 
         Given the attacker's secrets, which `rng` draws as it does for `reports` (None: some
-        others), and exact, for OLH under an ideal hash. The number of users m matters to an
-        exhaustive search for seeds alone, whose good seeds run out.
+        others), and exact; for OLH under an ideal hash, of MGA-A and APA to 1 %.
+        The number of users m matters to an exhaustive search for seeds alone, whose good seeds run
+        out.
 
         Raises as `reports` does.
         """
         _check_number(m, least=1)
         rng = np.random.default_rng() if rng is None else rng
         return self.plan(oracle, rng).support(int(m))
-
-    def size_law(self, oracle: FrequencyOracle, rng: Rng | None = None) -> FloatArray | None:
-        """Return P(k), k = 0..d, of the number of items that a report supports; None if unknown.
-
-        `rng` draws the attacker's secrets as it does for `reports`. Raises as `reports` does.
-        """
-        rng = np.random.default_rng() if rng is None else rng
-        plan = self.plan(oracle, rng)
-        if oracle.fixed_size is not None:
-            return exact_size(oracle.domain_size, oracle.fixed_size)
-        try:
-            return plan.sizes()
-        except ParameterError:  # the protocol has no law of honest sizes
-            return None
 
     def support_sum(self, oracle: FrequencyOracle, rng: Rng | None = None, *, m: int = 1) -> float:
         """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports
@@ -203,7 +187,6 @@ class ModelledAttack(ItemAttack):
         return Plan(
             send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
             support=lambda m: crafter_of(oracle).encoded_support(weights),
-            sizes=lambda: encoded_sizes(oracle),
         )
 
     def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
@@ -211,7 +194,6 @@ class ModelledAttack(ItemAttack):
         return Plan(
             send=lambda m, rng: crafter_of(oracle).craft(draw_items(weights, m, rng)[:, None], rng),
             support=lambda m: crafter_of(oracle).crafted_support(weights, 1),
-            sizes=lambda: padded_sizes(oracle, 1),
         )
 
 
@@ -220,31 +202,7 @@ def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
     return Plan(
         send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
         support=lambda m: oracle.laws.honest_support(weights),
-        sizes=lambda: oracle.laws.size_law().probabilities(),
     )
-
-
-def encoded_sizes(oracle: FrequencyOracle) -> FloatArray | None:
-    """Return the law of the number of items that an encoded, unperturbed report supports."""
-    d = oracle.domain_size
-    if oracle.traits.seeded:  # a bucket holds every other item with probability q
-        return np.append(0.0, binomial_law(d - 1, oracle.q))
-    return exact_size(d, 1) if oracle.traits.independent_bits else None
-
-
-def padded_sizes(oracle: FrequencyOracle, r: int) -> FloatArray | None:
-    """Return the law of reports crafted for r items and padded to an honest size, if they are."""
-    crafter = oracle.crafter
-    if crafter is None or crafter.model != "padded":
-        return None
-    return exact_size(oracle.domain_size, max(crafter.expected_size, r))
-
-
-def exact_size(d: int, size: int) -> FloatArray:
-    """Return the law, over 0..d items, of reports that all support `size` items."""
-    law = np.zeros(d + 1)
-    law[size] = 1.0
-    return law
 
 
 def draw_items(weights: FloatArray, m: int, rng: Rng) -> Int64Array:

@@ -10,7 +10,7 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_search, check_size, size_or_default
-from ldprecover_attacker.base import Plan, padded_sizes
+from ldprecover_attacker.base import Plan
 from ldprecover_attacker.targeted import TargetedAttack, indicator
 
 
@@ -97,11 +97,7 @@ class MGAA(SubsetAttack):
             support=lambda m: crafter_of(oracle).crafted_support(
                 included, each, aim=self._aim, search=self.search
             ),
-            sizes=lambda: self._sizes(oracle, each),
         )
-
-    def _sizes(self, oracle: FrequencyOracle, each: int) -> FloatArray | None:
-        return padded_sizes(oracle, each)
 
 
 @dataclass(frozen=True)
@@ -141,6 +137,3 @@ class APA(MGAA):
                 f" {oracle.laws.mean_size:.3g} on average: each must be at most {maximum}"
             )
         return super().plan(oracle, rng)
-
-    def _sizes(self, oracle: FrequencyOracle, each: int) -> FloatArray | None:
-        return None if oracle.traits.seeded else oracle.laws.size_law().probabilities()

@@ -9,8 +9,6 @@ from typing import Literal, Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.crafting.search_laws import most_hits_law
-from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH, Aim, coins_of, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
@@ -19,9 +17,7 @@ from ldprecover_attacker.base import (
     ItemAttack,
     ModelledAttack,
     Plan,
-    exact_size,
     honest_plan,
-    padded_sizes,
 )
 
 
@@ -139,21 +135,7 @@ class MGA(TargetedAttack, ModelledAttack):
             support=lambda m: crafter_of(oracle).crafted_support(
                 weights * r, r, aim=aim, search=self.search, m=m
             ),
-            sizes=lambda: self._sizes(oracle, r),
         )
-
-    def _sizes(self, oracle: FrequencyOracle, r: int) -> FloatArray | None:
-        if not oracle.traits.seeded:
-            return padded_sizes(oracle, r)
-        assert oracle.parameter is not None  # every protocol with seeds has buckets
-        buckets = oracle.own[oracle.parameter.name]
-        hits = (
-            exact_size(r, r)
-            if self.search == "exhaustive"
-            else most_hits_law(r, buckets, self.search)
-        )
-        # The bucket holds the other items by chance.
-        return np.convolve(hits, binomial_law(oracle.domain_size - r, oracle.q))
 
 
 @dataclass(frozen=True)
@@ -214,7 +196,6 @@ class APA2(TargetedAttack):
                 targets, self.rate, m, rng, search=self.search
             ),
             support=lambda m: coins_of(oracle).support(targets, self.rate, search=self.search),
-            sizes=lambda: None if oracle.traits.seeded else oracle.laws.size_law().probabilities(),
         )
 
 
@@ -269,7 +250,6 @@ class Joint(TargetedAttack):
         return Plan(
             send=send,
             support=lambda m: support,
-            sizes=lambda: None if oracle.traits.seeded else oracle.laws.size_law().probabilities(),
         )
 
 

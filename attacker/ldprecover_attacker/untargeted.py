@@ -9,12 +9,11 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.arguments import check_against, check_search, check_size, size_or_default
-from ldprecover_attacker.base import ItemAttack, ModelledAttack, Plan, exact_size
+from ldprecover_attacker.base import ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.targeted import check_index, index_or_label
 
 _KINDS = ("diffuse", "peaked")
@@ -147,13 +146,7 @@ class RPA(ItemAttack):
         return Plan(
             send=crafter_of(oracle).uniform_reports,
             support=lambda m: np.full(oracle.domain_size, crafter_of(oracle).uniform_support),
-            sizes=lambda: self._sizes(oracle),
         )
-
-    def _sizes(self, oracle: FrequencyOracle) -> FloatArray | None:
-        if not (oracle.traits.independent_bits or oracle.traits.seeded):
-            return None
-        return binomial_law(oracle.domain_size, crafter_of(oracle).uniform_support)
 
 
 @dataclass(frozen=True)
@@ -217,7 +210,6 @@ class MLA(ItemAttack):
         return Plan(
             send=lambda m, rng: np.repeat(report, m, axis=0),
             support=lambda m: support,
-            sizes=lambda: exact_size(support.size, int(support.sum())),
         )
 
     def _plan_of_assigned_seeds(self, oracle: FrequencyOracle, rng: Rng) -> Plan:

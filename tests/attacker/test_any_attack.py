@@ -89,19 +89,6 @@ def test_certain_supports_hold_in_every_report(
 
 
 @settings(deadline=None)
-@given(st.data(), oracles(max_size=12))
-def test_size_law_has_the_mean_of_the_support(data: st.DataObject, oracle: FrequencyOracle) -> None:
-    attack = data.draw(attacks(oracle.domain_size))
-    if refusal(attack, oracle):
-        return
-    law = attack.size_law(oracle, rng())
-    if law is not None:
-        assert law.sum() == pytest.approx(1)
-        support = attack.support(oracle, rng()).sum()
-        assert law @ np.arange(law.size) == pytest.approx(support, abs=1e-6)
-
-
-@settings(deadline=None)
 @given(st.data(), oracles(max_size=16))
 def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOracle) -> None:
     """Of more items some have too many sets for the laws of HR and LLH: see `average_over_sets`."""

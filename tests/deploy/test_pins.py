@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LOCK = "requirements.lock"
 PARTS = {
     "deploy/build.lock": ["build"],
-    "deploy/command.lock": ["cli", "build"],
+    "deploy/command.lock": ["cli", "fast", "build"],
     "deploy/image.lock": ["cli", "postgres"],
     "deploy/image-fast.lock": ["cli", "postgres", "fast", "certify"],
 }

@@ -6,7 +6,7 @@ writable folder.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numba
@@ -83,9 +83,21 @@ def olh_supported(
 def unary_sizes(rows: UInt8Array) -> Int64Array:
     """Return the number of bits that are one in each row."""
     sizes = np.empty(len(rows), np.int64)
-    for block, words in numpy_kernels.word_blocks(rows, _SIZED_WORDS):
+    for block, words in _word_blocks(rows):
         _ones(words, sizes[block])
     return sizes
+
+
+def _word_blocks(rows: UInt8Array) -> Iterator[tuple[slice, UInt64Array]]:
+    """Yield blocks of packed rows, padded to 64-bit words."""
+    n, row_bytes = rows.shape
+    width = -(-row_bytes // 8)
+    step = max(1, _SIZED_WORDS // width)
+    padded = np.zeros((min(n, step), 8 * width), np.uint8)
+    for start in range(0, n, step):
+        block = slice(start, min(n, start + step))
+        padded[: block.stop - start, :row_bytes] = rows[block]
+        yield block, padded[: block.stop - start].view(np.uint64)
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:

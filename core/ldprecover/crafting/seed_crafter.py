@@ -17,7 +17,7 @@ from ldprecover.crafting.crafter import (
     Together,
     support_of_targets,
 )
-from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits_law, sized_law
+from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
 from ldprecover.crafting.seed_search import (
     SEEDS,
     exhaustive_seeds,
@@ -32,8 +32,6 @@ from ldprecover.errors import ParameterError
 from ldprecover.laws import SizeLaw
 from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
 
-_NEGLIGIBLE = 1e-12  # less likely sizes are left out of an expectation
-
 _LEAST_SEEDS = 1 << 19  # all seeds of the hash that put a set into one bucket, at least
 _TRIES = 1_000  # random seeds that a user tries for one without targets
 
@@ -43,7 +41,8 @@ Join = Callable[[ArrayLike, ArrayLike], Reports]
 
 @dataclass(frozen=True)
 class SeedCrafter(Crafter):
-    """A report is a hash seed and one of `hash_range` buckets. Laws hold under an ideal hash.
+    """A report is a hash seed and one of `hash_range` buckets. Laws hold under an ideal hash, those
+    of reports of a given size to 1 %.
 
     `encode(items, rng)` and `join(seeds, buckets)` make packed reports; `sizes` is the law of
     honest sizes.
@@ -99,20 +98,15 @@ class SeedCrafter(Crafter):
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float]:
         d, g = self.domain_size, self.hash_range
-        if aim == "balanced":
-            return sized_law(r, d, g, self._tries(search), d // g, False)
-        if aim == "honest":
-            law, tries = self.sizes.probabilities(), self._tries(search)
-            probable = np.flatnonzero(law > _NEGLIGIBLE)
-            means = [sized_law(r, d, g, tries, size, True) for size in probable.tolist()]
-            hits, others = np.array(means).T @ law[probable] / law[probable].sum()
-            return float(hits), float(others)
+        if aim in ("balanced", "honest"):
+            sizes = self.sizes if aim == "honest" else d // g
+            return sized_means(r, d, g, self._tries(search), sizes)
         rest = (d - r) * self.q
         if r == 1:
             return 1.0, rest
         if search == "exhaustive":
             return exhaustive_hits(r, g, m), rest
-        return float(most_hits_law(r, g, int(search)) @ np.arange(r + 1)), rest
+        return most_hits(r, g, int(search)), rest
 
     def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
         """Return scanned seeds with all targets in one bucket, or random ones and a bucket of none.

@@ -70,6 +70,19 @@ def sized_bucket(
     return seed, bucket
 
 
+def bucket_sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Array:
+    """Return the number of the d items that each seed hashes to its bucket."""
+    sizes = np.empty(len(seeds), dtype=np.int64)
+    items = np.arange(d, dtype=np.uint32)
+    step = max(1, _CELLS // d)
+    for start in range(0, len(seeds), step):
+        block = slice(start, start + step)
+        lo, width = bucket_ranges(buckets[block].astype(np.uint16), g)
+        hit = hash_items(seeds[block, None], items) - lo[:, None] < width[:, None]
+        sizes[block] = np.count_nonzero(hit, axis=1)
+    return sizes
+
+
 def _best_of(
     tried: UInt32Array, chosen_items: UInt32Array, aims: Int64Array, d: int, g: int, *, exact: bool
 ) -> tuple[UInt32Array, UInt32Array]:
@@ -88,7 +101,7 @@ def _best_of(
             break
         j, user, s = np.nonzero((hits == level) & unsettled[None, :, None])
         candidates, bucket = tried[user, s], places[j, user, s].astype(np.uint32)
-        value = worth(level, _sizes(candidates, bucket, d, g), aims[user], exact=exact)
+        value = worth(level, bucket_sizes(candidates, bucket, d, g), aims[user], exact=exact)
         np.maximum.at(best, user, value)
         taken = value == best[user]
         seeds[user[taken]], buckets[user[taken]] = candidates[taken], bucket[taken]
@@ -103,19 +116,6 @@ def _hits(places: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
         hits[j] = together.sum(axis=0)
         hits[j][together[:j].any(axis=0)] = 0
     return hits
-
-
-def _sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> Int64Array:
-    """Return the number of the d items that each seed hashes to its bucket."""
-    sizes = np.empty(len(seeds), dtype=np.int64)
-    items = np.arange(d, dtype=np.uint32)
-    step = max(1, _CELLS // d)
-    for start in range(0, len(seeds), step):
-        block = slice(start, start + step)
-        lo, width = bucket_ranges(buckets[block].astype(np.uint16), g)
-        hit = hash_items(seeds[block, None], items) - lo[:, None] < width[:, None]
-        sizes[block] = np.count_nonzero(hit, axis=1)
-    return sizes
 
 
 def _all_sizes(seeds: UInt32Array, d: int, g: int) -> Int64Array:
