@@ -84,8 +84,8 @@ def connect(url: str) -> Iterator[Any]:
     """Yield a client of the scheduler at a URL.
 
     Dask's configuration applies, also for TLS. Raises EngineError if the scheduler cannot be
-    reached or is lost, if it or a worker has another version, or if a task has killed several
-    workers.
+    reached or is lost, if a worker lacks a package or has another version of LDPRecover, or if a
+    task has killed several workers.
     """
     try:
         client = Client(url, timeout=_TIMEOUT, set_as_default=False)
@@ -93,12 +93,26 @@ def connect(url: str) -> Iterator[Any]:
         raise EngineError(f"the scheduler {url} cannot be reached: {error}") from error
     with client:
         try:
-            client.get_versions(check=True, packages=["ldprecover"])
+            _check_versions(client)
             yield client
         except KilledWorker as error:
             raise EngineError(f"workers were killed repeatedly, or lack memory: {error}") from error
         except CancelledError as error:
             raise EngineError(f"the connection to the scheduler {url} was lost") from error
+        except ImportError as error:
+            raise EngineError(f"a worker lacks a package of this process: {error}") from error
+
+
+def _check_versions(client: Any) -> None:
+    """Raise EngineError if a worker has another version of LDPRecover, or none."""
+    versions = client.get_versions(packages=["ldprecover"])
+    own, *workers = (
+        process["packages"].get("ldprecover")
+        for process in (versions["client"], *versions["workers"].values())
+    )
+    for version in workers:
+        if version != own:
+            raise EngineError(f"a worker has LDPRecover {version}, and this process {own}")
 
 
 def _measure(

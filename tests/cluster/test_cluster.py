@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 from tests.core.recovery.poisoned_round import ORACLES, TARGETS, D, poisoned
 
 from ldprecover import (
@@ -269,6 +270,24 @@ def test_names_a_scheduler_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatc
     with (
         pytest.raises(EngineError, match=r"tcp://127\.0\.0\.1:1 cannot be reached"),
         connect("tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_rejects_workers_of_another_version(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get_versions = Client.get_versions
+
+    def other_versions(self: Client, **options: object) -> dict[str, Any]:
+        versions = get_versions(self, **options)
+        versions["client"]["packages"]["ldprecover"] = "0.0.1"
+        return versions
+
+    monkeypatch.setattr(Client, "get_versions", other_versions)
+    with (
+        pytest.raises(EngineError, match=r"has LDPRecover .*, and this process 0\.0\.1"),
+        connect(scheduler),
     ):
         pass
 

@@ -1,6 +1,7 @@
 """`file recompute`: estimate, recover and certify exported rounds offline."""
 
 import errno
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import reduce
@@ -180,6 +181,8 @@ def _source(
     from ldprecover_client import progress_bar
     from ldprecover_cluster import DatasetSource, ReportDatasetError, connect
 
+    # Errors are raised once; Dask would also log each, in many lines.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     client = None if scheduler is None else stack.enter_context(connect(scheduler))
     if client is not None and not client.nthreads():
         note(f"The scheduler {scheduler} has no workers yet; waiting for them.")

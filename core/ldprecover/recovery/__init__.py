@@ -67,7 +67,7 @@ RoundData: TypeAlias = Reports | Callable[[], Iterable[Reports]] | ReportSource 
 """The data of a round that `recover` takes:
 
 - the packed reports: an array; a function that returns an iterator over arrays and is called for
-  each pass; or a ReportSource of the same oracle, which can measure them in other processes;
+  each pass; or a ReportSource of the same oracle, which may read them elsewhere;
 - their Tally, where the reports are not kept;
 - their unbiased and unclipped frequencies, d floats.
 """

@@ -1,1 +1,1 @@
-"""A round as data: its parameters, its export, merged exports, and the files of its reports."""
+"""A round as data: its parameters and its export."""
