@@ -59,7 +59,7 @@ def main() -> None:
         users = "--users", "2000"
         if code := run(["demo", "--json", *users]):
             sys.exit(code)
-        study = "study", "paper", "mse", "--trials", "1", "--jobs", "1", "--out", out
+        study = "study", "paper", "mse", "--trials", "1", "--jobs", "1", "--output", out
         if code := run([*study, *users]):
             sys.exit(code)
         serve_a_round(Path(name))

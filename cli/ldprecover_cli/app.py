@@ -12,13 +12,14 @@ from typing import Annotated, Any
 
 import typer
 from typer import Option
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from ldprecover_cli import admin, exit_interrupted, file, plan, result, round, send, sim, study
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
-from ldprecover_cli.grammar import FORMER_NAMES, Group, summary
+from ldprecover_cli.grammar import summary
 from ldprecover_cli.output import fail, note, warn
 from ldprecover_client.transport_security import InsecureTransportWarning
 
@@ -28,17 +29,13 @@ _WITHOUT_PLUGINS = ("admin", "serve")
 """Commands that load plugins themselves if they need any; the server those of its settings."""
 
 
-class _RootGroup(Group):
-    """The command `ldprecover`. It knows former names of its commands.
+class _RootGroup(TyperGroup):
+    """The command `ldprecover`.
 
     `serve` is built from the server's settings when it is called, not before.
     """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        for words in (2, 1):
-            if path := FORMER_NAMES.get(" ".join(args[:words])):
-                args = [*path.split(), *args[words:]]
-                break
         name, command, rest = super().resolve_command(ctx, args)
         return name, _serve_command() if name == "serve" else command, rest
 
@@ -76,7 +73,7 @@ def run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         _replace_pydantic_message(error)
         if message := error.format_message():  # empty if the help was shown instead
-            fail(f"{message}{_misplaced(error)} {_try_help(error)}")
+            fail(f"{message}{_negative_number(error)} {_try_help(error)}")
         return error.exit_code
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
@@ -148,16 +145,10 @@ def _replace_pydantic_message(error: typer.TyperException) -> None:
         error.message = reason(error.__cause__.errors()[0])
 
 
-def _misplaced(error: Any) -> str:
-    """Return a hint for a negative number, and for an option before the command it belongs to."""
-    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
-    if context is None or option is None:
-        return ""
-    if re.match(r"-[\d.]", option):
-        return "; a negative number comes last, behind --, as in `… --round ROUND -- -0.25`"
-    if not hasattr(context.command, "commands"):
-        return ""
-    return f"; a command's options follow it, as in `{context.command_path} COMMAND {option} …`"
+def _negative_number(error: Any) -> str:
+    """Return a hint for a negative number, which looks like an option."""
+    is_negative = re.match(r"-[\d.]", getattr(error, "option_name", None) or "")
+    return "; write -- before a negative number, as in `… -- -0.25 ROUND`" if is_negative else ""
 
 
 def _try_help(error: Any) -> str:

@@ -6,7 +6,6 @@
 141  nobody reads the output, as before `| head`; without a message
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -35,23 +34,6 @@ _SLUG_HINTS = {
 _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
 
-_PARAMETERS = (
-    "access against attackers beta confidence domain_size drift each "
-    "epsilon error frequency gain hash_range item kind lead malicious_share malicious_tickets "
-    "max_epsilon max_total_epsilon model protocol rate read_access retention search series size "
-    "subset_size sum_of tickets users"
-)
-"""Parameters of requests and libraries that have an option, except those of recoveries."""
-_OTHER_OPTIONS = {
-    "canaries": "--canary",
-    "canary": "--canary",
-    "items": "the items",
-    "name": "NAME",
-    "options": "--option",
-    "targets": "--target",
-}
-
-_CHOICE = re.compile(r"must be (.+), not '([^']+)'")
 _SHOWN_FIELDS = 3
 
 
@@ -107,7 +89,7 @@ def explain(error: Exception) -> tuple[str, int] | None:
     usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(
         error, AlreadyReportedError
     )
-    text = with_notes(_with_option(str(error)) if usage else str(error), error)
+    text = with_notes(str(error), error)
     hint = _hint(error)
     return f"{text}; {hint}" if hint else text, 2 if usage else 1
 
@@ -119,34 +101,13 @@ def with_notes(text: str, error: BaseException | None) -> str:
 
 
 def _rejected_fields(error: "RefusedError") -> str:
-    """Return one line that names the options the server rejects, each with the reason."""
+    """Return one line that names the fields the server rejects, each with the reason."""
     lines = []
     for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
         place = f": item {int(rest) + 1}" if rest.isdecimal() else ""
-        lines.append(_with_option(f"{name}{place} {reason}"))
-    return "; ".join(lines) or _with_option(error.detail or error.title)
-
-
-def _with_option(text: str) -> str:
-    """Return a sentence with the option in place of the parameter's name that it begins with.
-
-    A list of allowed values gives way to the one that was probably meant.
-    """
-    word, space, rest = text.partition(" ")
-    name = word.removesuffix(":")
-    match = _CHOICE.match(rest)
-    if match and (near := close_to(match[2], re.findall(r"[\w.-]+", match[1]))):
-        rest = f"{match[2]!r} is not known; {near}"
-    return f"{_option(name)}{word[len(name) :]}{space}{rest}"
-
-
-def _option(name: str) -> str:
-    """Return the command-line option for a parameter, or the name of one without option."""
-    from ldprecover_interface.results import RecoveryRequest
-
-    is_option = name in (*_PARAMETERS.split(), *RecoveryRequest.model_fields)
-    return _OTHER_OPTIONS.get(name, f"--{name.replace('_', '-')}" if is_option else name)
+        lines.append(f"{name}{place} {reason}")
+    return "; ".join(lines) or error.detail or error.title
 
 
 def close_to(name: str, names: Sequence[str]) -> str:
@@ -178,23 +139,18 @@ def _hint(error: Exception) -> str:
         needs_key = error.slug == "body-too-large" and "report key" in (error.detail or "")
         return _SLUG_HINTS.get("report-key-needed" if needs_key else error.slug, "")
     if isinstance(error, UnansweredError) and error.status is None:
-        causes = _names_of_causes(error)
-        if "SSLError" in causes:
-            return _TLS_HINT
-        return _NO_ANSWER_HINT if causes.isdisjoint(_TIMEOUTS) else _SLOW_HINT
-    if isinstance(error, AccessError):
-        return _ACCESS_HINTS.get(error.needs, "")
-    return _HINTS.get(type(error).__name__, "")
+        if "SSL" in str(error):
+            return "use http:// for a server without TLS"
+        return _SLOW_HINT if _timed_out(error) else _NO_ANSWER_HINT
+    needs = error.needs if isinstance(error, AccessError) else None
+    return _HINTS.get(needs or type(error).__name__, "")
 
 
 _HINTS = {
-    "InvalidAnswerError": "check --url",
     "EpsilonTooHighError": "--max-epsilon raises the limit, and how much your report may reveal "
     "about you",
     "EpsilonSpentError": "skip this round, or raise the limit with --max-total-epsilon, and how "
     "much all rounds may reveal about you",
-}
-_ACCESS_HINTS: dict[str | None, str] = {
     "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover admin key create --scope report` "
     "makes one",
     "ticket": "--ticket gives one, and `ldprecover admin ticket` makes them",
@@ -206,20 +162,10 @@ _SLOW_HINT = (
     "the server answers, but it or the network is slow; with an analyst or admin key a running "
     "analysis continues, and the same command again shows its result"
 )
-_TLS_HINT = (
-    "use http:// for a server without TLS; a server with TLS needs a certificate that this "
-    "machine trusts"
-)
 
 
-_TIMEOUTS = {"ReadTimeout", "WriteTimeout"}
-"""Errors of httpx after a connection was made."""
+def _timed_out(error: Exception) -> bool:
+    """Return whether the connection was made, and then the server took too long."""
+    from httpx import ReadTimeout, WriteTimeout
 
-
-def _names_of_causes(error: BaseException | None) -> set[str]:
-    """Return the names of the classes of an error and its causes."""
-    names = set()
-    while error is not None:
-        names |= {each.__name__ for each in type(error).__mro__}
-        error = error.__cause__ or error.__context__
-    return names
+    return isinstance(error.__cause__, ReadTimeout | WriteTimeout)

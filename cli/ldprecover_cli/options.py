@@ -22,11 +22,6 @@ CURRENT = "current"
 """The reference of the round that was opened last."""
 DEFAULT_URL = "http://127.0.0.1:8000"
 
-AttackName = str
-"""Name in the registry of attacks, which checks it."""
-Model = Literal["crafted", "sampled"]
-Protocol = str
-"""Name in the registry of protocols, which the server checks."""
 Scope = Literal["admin", "analyst", "report"]
 
 Url = Annotated[
@@ -53,21 +48,10 @@ Json = Annotated[bool, Option("--json", help="Print only JSON on standard output
 RoundArgument = Annotated[
     str,
     Argument(
-        help="Id or name of the round, here or after --round; the one opened last when absent.",
+        help="Id or name of the round; the one opened last when absent.",
         metavar="ROUND",
         autocompletion=completion.rounds,
     ),
-]
-OwnRoundArgument = Annotated[
-    str,
-    Argument(
-        help="Id or name of the round, here or after --round.",
-        metavar="ROUND",
-        autocompletion=completion.rounds,
-    ),
-]
-RoundOption = Annotated[
-    str | None, Option("--round", hidden=True, metavar="ROUND", autocompletion=completion.rounds)
 ]
 DatasetName = Annotated[
     str | None,
@@ -224,18 +208,6 @@ def _number(text: str) -> float | None:
         return None
     # Python reads 1_0 as 10; no other program does.
     return number if math.isfinite(number) and "_" not in text else None
-
-
-def search_budget(text: str | None) -> int | Literal["exhaustive"] | None:
-    """Return a number of seeds, or "exhaustive". Raises UsageError for anything else."""
-    if text is None or text == "exhaustive":
-        return text  # type: ignore[return-value]
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(
-            f"--search must be a number of seeds or exhaustive, not {text!r}"
-        ) from None
 
 
 def quick_retries() -> "Retries":

@@ -91,7 +91,7 @@ class CellFile:
         if tuple(header) != COLUMNS:
             raise ParameterError(
                 f"{self.file} is not a file of cells of this version: name another folder with "
-                "--out"
+                "--output"
             )
         rows_by_cell: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
         for row in rows:

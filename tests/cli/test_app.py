@@ -7,7 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
-from ldprecover_attacker import ATTACKS, MODELS
-from ldprecover_cli import app, completion, options
+from ldprecover_attacker import ATTACKS
+from ldprecover_cli import app, completion
 from ldprecover_cli.sim import users
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON
 from ldprecover_client.reporter import MAX_EPSILON
@@ -97,47 +97,28 @@ def test_help_of_report_states_the_limits_that_hold(run: Run) -> None:
 
 def test_options_name_all_choices() -> None:
     assert completion.attacks() == sorted(ATTACKS)
-    assert set(get_args(options.Model)) == set(MODELS)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            "simulat --users 3",
-            "there is no command 'simulat'; did you mean `ldprecover sim users`?",
-        ),
-        ("result export", "did you mean `ldprecover round export`?"),
-        ("report soup", "did you mean `ldprecover send value`?"),
-        ("rond list", "did you mean `ldprecover round`?"),
-        ("xyzzy", "there is no command 'xyzzy' (try"),
+        ("rond list", "No such command 'rond'. Did you mean 'round'? (try `ldprecover --help`)"),
+        ("sim user", "No such command 'user'. Did you mean 'users'? (try `ldprecover sim --help`)"),
+        ("xyzzy", "No such command 'xyzzy'. (try"),
         ("sim users", "--users"),
         ("sim users --users many", "--users"),
         ("send value", "VALUE"),
-        ("send value -0.25 moods", "a negative number comes last, behind --, as in"),
+        ("send value -0.25 moods", "write -- before a negative number, as in"),
         ("result frequencies --bottom 3", "--bottom"),
-        (
-            "sim attack bribe lunch --url http://127.0.0.1:9",
-            "neither 'bribe' nor 'lunch' is an attack: name one of aa, apa,",
-        ),
-        (
-            "sim attack bribe --round lunch --url http://127.0.0.1:9",
-            "neither 'bribe' nor 'lunch' is an attack",
-        ),
         ("round list --url localhost:8000", "http://"),
-        ("--users 3 sim users", "options follow it, as in `ldprecover COMMAND --users …`"),
-        ("round --epsilon 1 open", "follow it, as in `ldprecover round COMMAND --epsilon …`"),
-        ("round show a --round b", "name one round, either as a or as --round b"),
-        ("round close", "name the round: this command never takes the current one"),
         ("--nonsense", "--nonsense"),
-        ("demo --users 1000000000000", "--users must be at most"),
+        ("demo --users 1000000000000", "users must be at most"),
     ],
 )
 def test_usage_error_is_one_line(run: Run, line: str, message: str) -> None:
     error = run(line).fails(2)
     assert message in error
     assert "\x1b" not in error
-    assert ("options follow it" in error) == (line.startswith("--") or "--epsilon" in line)
 
 
 def test_unexpected_error_is_one_line_and_debug_shows_where(
@@ -148,7 +129,7 @@ def test_unexpected_error_is_one_line_and_debug_shows_where(
 
     monkeypatch.setattr(users, "sending", fail)
     assert run("sim users --users 3").fails(1).startswith("ZeroDivisionError: two lines")
-    debugged = run("--debug simulate --users 3")
+    debugged = run("--debug sim users --users 3")
     assert debugged.code == 1
     assert "Traceback" in debugged.err
     assert "in users" in debugged.err
@@ -217,9 +198,9 @@ def test_a_shell_completes_options_and_values(
     assert set(_completed("result recover --method ")) == set(METHODS)
     assert set(_completed("sim attack ")) >= set(ATTACKS)
     assert _completed("sim users --dataset fi") == ["fire", "fires.csv"]
-    for words in ("result recover --round ", "round show "):
+    for words in ("result recover ", "round show "):
         assert {"current", name} <= set(_completed(words, server.url))
-    assert _completed("result recover --round ", nowhere) == ["current"]
+    assert _completed("result recover ", nowhere) == ["current"]
 
 
 def _completed(words: str, url: str = "") -> list[str]:
@@ -248,13 +229,13 @@ def _completion_request(words: str) -> dict[str, str]:
             "'--scope': 'foo' is not one of 'admin', 'analyst', 'report'.",
         ),
         ("round open --epsilon low", "'--epsilon': must be a valid number, not 'low'"),
-        ("sim attack --users 1.5", "'--users': must be a valid integer, not '1.5'"),
+        ("sim attack mga --users 1.5", "'--users': must be a valid integer, not '1.5'"),
         ("result recover --top 0", "'--top': must be greater than or equal to 1, not '0'"),
     ],
 )
 def test_an_invalid_option_is_named_with_its_value(run: Run, line: str, message: str) -> None:
     error = run(line).fails(2)
-    command = line.partition(" --")[0]
+    command = line.partition(" --")[0].removesuffix(" mga")
     assert error == f"Invalid value for {message} (try `ldprecover {command} --help`)"
 
 

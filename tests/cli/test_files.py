@@ -15,10 +15,10 @@ from tests.cli.conftest import Run
         ("admin key create --output folder --database-url sqlite:///keys.db", "write"),
         ("file recompute round.json --output folder", "write"),
         ("file recompute round.json --history folder", "read"),
-        ("result recover --round {round} --support folder", "read"),
+        ("result recover {round} --support folder", "read"),
         ("round open --epsilon 1 --items folder", "read"),
-        ("sim users --round {round} --users 1 --tickets folder", "read"),
-        ("sim attack rpa --round {round} --users 1 --tickets folder", "read"),
+        ("sim users {round} --users 1 --tickets folder", "read"),
+        ("sim attack rpa {round} --users 1 --tickets folder", "read"),
         ("demo --part analyst --key-file folder", "read"),
     ],
 )

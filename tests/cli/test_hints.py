@@ -12,10 +12,10 @@ from tests.conftest import ServerProcess
 @pytest.mark.parametrize(
     ("fields", "command", "scope"),
     [
-        ({"access": "key"}, "sim users --users 5 --seed 1 --round", "report"),
-        ({"access": "key"}, "sim attack rpa --users 5 --seed 1 --round", "report"),
-        ({"read_access": "key"}, "result frequencies --round", "analyst"),
-        ({"read_access": "key"}, "result recover --round", "analyst"),
+        ({"access": "key"}, "sim users --users 5 --seed 1", "report"),
+        ({"access": "key"}, "sim attack rpa --users 5 --seed 1", "report"),
+        ({"read_access": "key"}, "result frequencies", "analyst"),
+        ({"read_access": "key"}, "result recover", "analyst"),
         ({}, "round close", "admin"),
     ],
 )

@@ -108,12 +108,12 @@ GIVE = "give all but one of --domain-size, --users, --epsilon, --error: "
         ("--domain-size 20", f"{GIVE}--users, --epsilon"),
         ("--domain-size=2 --users=9 --epsilon=1 --error=1", f"{GIVE}all are given"),
         ("--lead 0.1 --users 20", f"{GIVE}--domain-size, --epsilon are missing"),
-        ("--lead 2", "--lead must be a number above 0 and at most 1"),
-        ("--domain-size 20 --users 0 --epsilon 1", "--users must be an integer from 1"),
-        ("--domain-size 20 --users 9 --error 2", "--error must be a number above 0"),
+        ("--lead 2", "lead must be a number above 0 and at most 1"),
+        ("--domain-size 20 --users 0 --epsilon 1", "users must be an integer from 1"),
+        ("--domain-size 20 --users 9 --error 2", "error must be a number above 0"),
         (
             "--domain-size 20 --users 9 --epsilon 1 --protocol rap",
-            "--protocol must be one of",
+            "protocol must be one of",
         ),
     ],
 )

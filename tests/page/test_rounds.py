@@ -181,7 +181,7 @@ def test_command_of_a_label_with_a_dash(visitor: Visitor, server: ServerProcess)
     page = visitor.open(f"#/rounds/{name}")
     page.get_by_role("img", name="QR code").wait_for()
     text = page.locator("main").inner_text()
-    assert f"ldprecover send value --round {name} --url {server.url} -- '-5 to 0'" in text
+    assert f"ldprecover send value --url {server.url} -- '-5 to 0' {name}" in text
 
 
 def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess) -> None:
@@ -190,8 +190,8 @@ def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess)
     page = visitor.open(f"#/rounds/{name}")
     page.get_by_role("img", name="QR code").wait_for()
     text = page.locator("main").inner_text()
-    assert f"ldprecover sim users --round {name} --users 5000 --url {server.url}" in text
-    assert f"ldprecover send value 'it'\\''s tea' --round {name} --url {server.url}" in text
+    assert f"ldprecover sim users {name} --users 5000 --url {server.url}" in text
+    assert f"ldprecover send value 'it'\\''s tea' {name} --url {server.url}" in text
     assert f'Reporter("{server.url}", "{name}").report("it\'s tea")' in text
     body = re.search(r"-d '(.*)'", text)
     assert body

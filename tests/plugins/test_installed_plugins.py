@@ -169,7 +169,7 @@ def test_client_without_the_plugin_fails_before_perturbing(
 
 def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(shown("data = "))
-    run(*COMMAND, "study", "run", "study.toml", "--jobs", "2", "--out", "results", sees=(site,))
+    run(*COMMAND, "study", "run", "study.toml", "--jobs", "2", "--output", "results", sees=(site,))
     with (tmp_path / "results" / "cells.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["protocol"] for row in rows} == {"kue"}

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from typer import Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, file_errors
-from ldprecover_cli.options import AUTO, AttackName, Model, Protocol
+from ldprecover_cli.options import AUTO
 from ldprecover_cli.output import note
 from ldprecover_experiments import DemoSettings
 
@@ -22,7 +22,7 @@ DemoDataset = Annotated[
     ),
 ]
 DemoProtocol = Annotated[
-    Protocol,
+    str,
     Option(
         help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, one of a plugin, or auto.",
         autocompletion=completion.protocols,
@@ -34,7 +34,7 @@ DemoUsers = Annotated[
 ]
 DemoBeta = Annotated[float, Option(help="Malicious share of all users, 0 to 0.9.")]
 DemoAttack = Annotated[
-    AttackName,
+    str,
     Option(
         help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, manip, "
         "mla and rpa distort everything.",
@@ -43,7 +43,7 @@ DemoAttack = Annotated[
     ),
 ]
 DemoModel = Annotated[
-    Model,
+    Literal["crafted", "sampled"],
     Option(help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."),
 ]
 DemoTargets = Annotated[

@@ -16,7 +16,6 @@ from ldprecover_cli.options import (
     DatasetName,
     Json,
     Key,
-    Protocol,
     Url,
     connected,
     own_parameters,
@@ -39,7 +38,7 @@ def open_round(
         Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private."),
     ],
     protocol: Annotated[
-        Protocol,
+        str,
         Option(
             help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, another that the "
             "server has, or auto, the best of them for --users.",

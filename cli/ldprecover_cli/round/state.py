@@ -5,15 +5,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
+from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
     Json,
     Key,
-    OwnRoundArgument,
     RoundArgument,
     Url,
     connected,
@@ -25,6 +25,11 @@ from ldprecover_cli.output import JsonObject, console, counted, joined, plain_ta
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus, RoundSummary
 
+_OwnRound = Annotated[
+    str,
+    Argument(help="Id or name of the round.", metavar="ROUND", autocompletion=completion.rounds),
+]
+"""The round of a command that never takes the current one."""
 _OTHER_COLUMNS = 68  # characters of a list beside the name
 
 
@@ -80,7 +85,7 @@ def show_round(
 
 
 def close_round(
-    round: OwnRoundArgument, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
+    round: _OwnRound, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
 ) -> None:
     """Close a round: its reports stay, new ones are rejected.
 
@@ -96,7 +101,7 @@ def close_round(
 
 
 def delete_round(
-    round: OwnRoundArgument,
+    round: _OwnRound,
     *,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from ldprecover_cli.errors import CommandError, check_items
+from ldprecover_cli.errors import CommandError, UsageError, check_items
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -49,18 +49,17 @@ def value(
 ) -> None:
     """Send your own answer to a round, as one real user.
 
-    The value is perturbed on this machine, once. Only the perturbed report leaves it. The round
-    may come first.
+    The value is perturbed on this machine, once. Only the perturbed report leaves it.
 
     Example: ldprecover send value "Denver, CO" cities
 
-    Example: ldprecover send value --round moods -- -0.25
+    Example: ldprecover send value -- -0.25 moods
     """
     from ldprecover.rounds.means import is_for_numbers
     from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
 
     with connected(url, key, scope="report", round=round) as client:
-        value, round = _in_order(client, value, round)
+        _check_order(client, value, round)
         reporter = Reporter(
             url,
             round,
@@ -100,18 +99,16 @@ def value(
     )
 
 
-def _in_order(client: "Client", value: str, round: str) -> tuple[str, str]:
-    """Return a value and a round, which may be given in either order.
+def _check_order(client: "Client", value: str, round: str) -> None:
+    """Raise UsageError if the value is called like a round, and the round is not.
 
-    The list of the latest rounds decides; of others the order given holds. A request for a round
-    called like the value would tell the server the value.
+    A request for a round that is called like the value would tell the server the value.
     """
     if round == CURRENT:
-        return value, round
+        return
     references = {reference for each in client.rounds() for reference in (each.id, each.name)}
     if value in references and round not in references:
-        return round, value
-    return value, round
+        raise UsageError(f"{value!r} is a round: give the value first, then the round")
 
 
 def _without_none(**limits: float | None) -> JsonObject:

@@ -1,21 +1,18 @@
 """`sim attack`: many simulated malicious users."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.errors import UsageError, check_items, close_to
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
-    AttackName,
     Json,
     Key,
-    Model,
     RoundArgument,
     Url,
-    search_budget,
     titled,
 )
 from ldprecover_cli.output import console, counted, joined, print_json
@@ -42,7 +39,7 @@ _TARGETS = 10
 
 def attack(
     name: Annotated[
-        AttackName,
+        str,
         Argument(
             help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, "
             "manip, mla and rpa distort everything.",
@@ -71,32 +68,15 @@ def attack(
             "are absent.",
         ),
     ] = None,
-    model: Annotated[
-        Model | None,
+    parameters: Annotated[
+        list[str] | None,
         Option(
-            help="aa, manip, mga: crafted sends the strongest reports, sampled the paper's "
-            "encoded items."
+            "--set",
+            help="A parameter of the attack, as size=3; repeat for several. A wrong name lists "
+            "them.",
+            metavar="NAME=VALUE",
         ),
     ] = None,
-    search: Annotated[
-        str | None,
-        Option(
-            help="On olh: seeds that each user tries; for mga also exhaustive. 1000 when absent."
-        ),
-    ] = None,
-    each: Annotated[int | None, Option(help="mga-a, apa: targets that each user promotes.")] = None,
-    rate: Annotated[
-        float | None,
-        Option(help="apa2, joint: chance that a user promotes a target, or all; 0 to 1."),
-    ] = None,
-    item: Annotated[
-        str | None, Option(help="joint, and mla on grr: an item that all users claim.")
-    ] = None,
-    against: Annotated[
-        str | None, Option(help="mga on hr, mla: how estimates are used, raw or projected.")
-    ] = None,
-    kind: Annotated[str | None, Option(help="aa: diffuse or peaked.")] = None,
-    size: Annotated[int | None, Option(help="manip, and aa when peaked: number of items.")] = None,
     input_poisoning: Annotated[
         bool, Option("--input-poisoning", help="Perturb the attack's items honestly.")
     ] = False,
@@ -112,51 +92,42 @@ def attack(
 ) -> None:
     """Attack a round of yours: send fake reports of simulated malicious users.
 
-    They go in as any user's reports do. The round may come first, and alone.
-
-    Example: ldprecover sim attack cities
+    They go in as any user's reports do.
 
     Example: ldprecover sim attack mga cities --beta 0.05 --target "Denver, CO" --target "Reno, NV"
 
     Example: ldprecover sim attack manip cities --users 5000 --input-poisoning
 
+    Example: ldprecover sim attack aa cities --set kind=peaked --set size=3
+
     Example: ldprecover sim attack mga members --targets 3 --tickets stolen.txt
     """
     from ldprecover_attacker import Campaign, attack_options, make_attack
 
-    name, round = _in_order(name, round)
+    plan = _parameters(name, parameters)
     if users is not None and beta is not None:
         raise UsageError("give either --users or --beta")
     ticket_list = read_tickets(tickets)
     if users is None and beta is None and ticket_list is not None:
         users = len(ticket_list)
-    plan: dict[str, Any] = {
-        "model": model,
-        "search": search_budget(search),
-        "kind": kind,
-        "size": size,
-        "each": each,
-        "rate": rate,
-        "item": item,
-        "against": against,
-        "input_poisoning": input_poisoning,
-        "attackers": attackers,
-    }
     with sending(round, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
         status = client.round(round)
         check_access(status, ticket_list)
         m = _share(_BETA if beta is None else beta, status) if users is None else users
         check_enough(ticket_list, m)
-        if item is not None:
+        if isinstance(item := plan.get("item"), str):
             check_items([item], status.parameters.items, status.name)
         run_seed = draw_seed() if seed is None else seed
         labels = _targets(name, target, targets, status, run_seed)
-        secret = run_secret(
-            run_seed, "sim attack", status.id, {"attack": name, "targets": labels, **plan}
-        )
+        plan |= {
+            "targets": labels,
+            "input_poisoning": input_poisoning,
+            "attackers": attackers,
+        }
+        secret = run_secret(run_seed, "sim attack", status.id, {"attack": name, **plan})
         if "share" in attack_options(name) and not input_poisoning and status.n:
-            plan |= _knowledge(client, status, m)
-        attack = make_attack(name, targets=labels, **plan)
+            plan = _knowledge(client, status, m) | plan
+        attack = make_attack(name, **plan)
         print_repeat_options(
             round=status.name if round == CURRENT else None,
             # A share of the reports is another number after a part of the run was sent.
@@ -184,21 +155,33 @@ def attack(
     console().print(sent_line(sent.accepted, sent.duplicates, "malicious user", title, purpose))
 
 
-def _in_order(name: str, round: str) -> tuple[str, str]:
-    """Return an attack and a round, which may be given in either order, or without the attack.
+def _parameters(name: str, texts: list[str] | None) -> dict[str, Any]:
+    """Return an attack's parameters of NAME=VALUE, with the types of its fields.
 
-    Raises UsageError for an unknown attack.
+    Raises ParameterError for an unknown attack, and UsageError.
     """
-    from ldprecover_attacker import ATTACKS
+    from pydantic import TypeAdapter, ValidationError
 
-    if name not in ATTACKS and round in ATTACKS:
-        return round, name
-    if name not in ATTACKS and round == CURRENT:
-        return _ATTACK, name
-    if name not in ATTACKS:
-        names = ", ".join(sorted(ATTACKS))
-        raise UsageError(f"neither {name!r} nor {round!r} is an attack: name one of {names}")
-    return name, round
+    from ldprecover_attacker import ATTACKS, attack_options
+    from ldprecover_experiments.validation import reason
+
+    allowed = sorted(attack_options(name).keys() - {"frequencies", "targets"})
+    types = get_type_hints(ATTACKS[name])
+    values: dict[str, Any] = {}
+    for text in texts or []:
+        parameter, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes a name and a value, as size=3, not {text!r}")
+        if parameter not in allowed:
+            hint = f"{close_to(parameter, allowed)} it has {', '.join(allowed) or 'none'}"
+            raise UsageError(f"{name} has no parameter {parameter!r}; {hint.strip()}")
+        if parameter in values:
+            raise UsageError(f"--set {parameter} is given twice")
+        try:
+            values[parameter] = TypeAdapter(types[parameter]).validate_python(value)
+        except ValidationError as error:
+            raise UsageError(f"--set {parameter} {reason(error.errors()[0])}") from error
+    return values
 
 
 def _targets(

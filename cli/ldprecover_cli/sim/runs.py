@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ldprecover_cli.options import connected, quick_retries
-from ldprecover_cli.output import counted, note
+from ldprecover_cli.output import counted, note, plain
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.sim.ticket_files import explain_used_keys
 
@@ -45,10 +45,12 @@ def print_repeat_options(
 
     They are printed before anything is sent, so that a kill does not lose them.
     """
-    values = {"round": round, "users": users, "seed": seed}
+    values = {"users": users, "seed": seed}
     options = [f"--{name} {value}" for name, value in values.items() if value is not None]
-    if options:
-        note(f"After an interruption the same command with {' '.join(options)} sends the rest.")
+    if round is not None or options:
+        place = "" if round is None else f" for the round {plain(round)}"
+        with_options = f" with {' '.join(options)}" if options else ""
+        note(f"After an interruption the same command{place}{with_options} sends the rest.")
 
 
 def run_secret(seed: int, command: str, round_id: str, options: Mapping[str, Any]) -> bytes:

@@ -35,7 +35,10 @@ Data = Annotated[
 Jobs = Annotated[
     int | None, Option(min=1, max=256, help="Worker processes. Default: one for each core.")
 ]
-Out = Annotated[Path, Option(help="Folder for results; existing results in it are continued.")]
+Output = Annotated[
+    Path,
+    Option("--output", "-o", help="Folder for results; existing results in it are continued."),
+]
 Trials = Annotated[int, Option(min=1, max=10_000, help="Trials of each setting.")]
 Users = Annotated[
     int | None,

@@ -11,7 +11,7 @@ from ldprecover_cli.output import counted, note
 from ldprecover_cli.study.output import (
     Data,
     Jobs,
-    Out,
+    Output,
     Trials,
     Users,
     check_packages,
@@ -46,7 +46,7 @@ def paper(
     over_http: Annotated[
         bool, Option("--over-http", help="Send every report to a server that the command starts.")
     ] = False,
-    out: Out = Path("reproduction"),
+    output: Output = Path("reproduction"),
     jobs: Jobs = None,
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, on cities and fire by default.
@@ -55,7 +55,7 @@ def paper(
     with means over trials; and the figures as PNG and SVG. Finished cells are not run again: after
     Ctrl-C the same command continues.
 
-    Example: ldprecover study paper table1 mse --out results
+    Example: ldprecover study paper table1 mse --output results
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
 
@@ -68,7 +68,7 @@ def paper(
     from ldprecover_experiments.runs import Work
     from ldprecover_experiments.tables import tables
 
-    with running(out, jobs) as runner:
+    with running(output, jobs) as runner:
         selected = _selected(names or ["all"], tuple(EXPERIMENTS))
         users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
         data_names = tuple(users_by_data)
@@ -76,8 +76,8 @@ def paper(
         if over_http:
             cells, selected = _that_travel(cells, selected, data_names)
         work = Work(users_by_data, seed, over_http=over_http)
-        summary = write_means(out, *run_missing(runner, cells, work))
-        draw_figures(selected, data_names, summary, out)
+        summary = write_means(output, *run_missing(runner, cells, work))
+        draw_figures(selected, data_names, summary, output)
         for name in selected:
             if len(selected) < len(EXPERIMENTS) or name in _BRIEF:
                 show(tables(EXPERIMENTS[name], data_names, summary))

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument
 
 from ldprecover_cli.output import counted, note
-from ldprecover_cli.study.output import Jobs, Out, run_missing, running, show
+from ldprecover_cli.study.output import Jobs, Output, run_missing, running, show
 
 
 def run(
@@ -19,7 +19,7 @@ def run(
         ),
     ],
     *,
-    out: Out = Path("reproduction"),
+    output: Output = Path("reproduction"),
     jobs: Jobs = None,
 ) -> None:
     """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
@@ -29,18 +29,18 @@ def run(
 
     Example: ldprecover study run study.toml --jobs 2
 
-    Example: ldprecover study run framing --out framing
+    Example: ldprecover study run framing --output framing
     """
     from ldprecover_experiments.results import Results
     from ldprecover_experiments.run_file import replaced
     from ldprecover_experiments.studies import Study
 
-    with running(out, jobs) as runner:
+    with running(output, jobs) as runner:
         study = Study.load(file)
         note(study.cost)
         _, outcomes = run_missing(runner, study.cells, study.work)
         results = Results(study.name, outcomes)
-        replaced(out / f"{file.stem}.json", results.to_json() + "\n")
+        replaced(output / f"{file.stem}.json", results.to_json() + "\n")
         show([results.table()])
         if any(row.fg is not None for row in results.outcomes):
             show([results.table(gains=True)])

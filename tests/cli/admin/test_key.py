@@ -63,8 +63,8 @@ def test_writes_a_key_to_a_new_private_file(key: Run) -> None:
         "admin key create --output secret.key",
         "admin key list",
         "admin key revoke users",
-        "check",
-        "migrate",
+        "admin check",
+        "admin migrate",
         "file dataset x --output x",
     ],
 )
@@ -94,7 +94,7 @@ def test_each_ticket_admits_one_report(on_server: Run) -> None:
     first, second, _ = on_server(f"admin ticket {opened['id']} --count 3").out.split()
 
     def report(ledger: str, options: str) -> Result:
-        return on_server(f"send value a --round {opened['id']} --ledger {ledger} {options}")
+        return on_server(f"send value a {opened['id']} --ledger {ledger} {options}")
 
     report("one", f"--ticket {first}").succeeds()
     report("two", f"--ticket {second}").succeeds()
@@ -102,7 +102,7 @@ def test_each_ticket_admits_one_report(on_server: Run) -> None:
     assert report("four", "--ticket nonsense").code == 2
     reused = report("five", f"--ticket {first}")
     assert reused.code in (0, 1)  # a duplicate if chance makes the same report, else rejected
-    assert on_server(f"result frequencies --round {opened['id']} --json").json["n"] == 2
+    assert on_server(f"result frequencies {opened['id']} --json").json["n"] == 2
 
 
 def test_simulated_users_need_the_key_of_their_round(
@@ -113,7 +113,7 @@ def test_simulated_users_need_the_key_of_their_round(
         for access in ("key", "open")
     )
     monkeypatch.delenv("LDPRECOVER_ADMIN_KEY")
-    error = on_server(f"sim users --round {keyed} --users 50 --seed 1").fails(1)
+    error = on_server(f"sim users {keyed} --users 50 --seed 1").fails(1)
     assert "`ldprecover admin key create --scope report`" in error
-    on_server(f"sim users --round {open_to_all} --users 50").succeeds()
-    assert on_server(f"result frequencies --round {open_to_all} --json").json["n"] == 50
+    on_server(f"sim users {open_to_all} --users 50").succeeds()
+    assert on_server(f"result frequencies {open_to_all} --json").json["n"] == 50

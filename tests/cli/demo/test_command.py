@@ -52,7 +52,7 @@ def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary:
         (("--dataset", "no-such.csv"), "no-such.csv"),
         (("--protocol", "rappor"), "rappor"),
         (("--epsilon", "0"), "epsilon"),
-        (("--beta", "1"), "--beta must be from 0 to 0.9, not 1"),
+        (("--beta", "1"), "beta must be from 0 to 0.9, not 1"),
         (("--targets", "102"), "targets"),
         (("--eta", "-1"), "eta"),
         (("--url", "http://127.0.0.1:1"), "--url needs --part"),

@@ -41,32 +41,32 @@ def test_json_is_the_response_of_the_server(
 
 
 def test_methods_state_their_needs(on_server: Run, series: list[str]) -> None:
-    lines = on_server(f"result methods --round {series[1]}").out.splitlines()
+    lines = on_server(f"result methods {series[1]}").out.splitlines()
     assert any(line.startswith("ldprecover ") and "counts" in line for line in lines)
     assert any(line.startswith("diffstats ") and "reports" in line for line in lines)
 
 
 def test_alarms_show_which_are_raised(on_server: Run, series: list[str]) -> None:
-    quiet, loud = (on_server(f"result alarms --round {id} --rate 0.000001").out for id in series)
+    quiet, loud = (on_server(f"result alarms {id} --rate 0.000001").out for id in series)
     assert quiet.startswith(f"{series[0]}: 4,000 reports\n")
     assert "RAISED" not in quiet
     assert any(line.startswith("support-size") and "RAISED" in line for line in loud.splitlines())
 
 
 def test_canaries_are_named_by_label(on_server: Run, series: list[str]) -> None:
-    at = f"--round {series[1]} --canary 'item 4' --canary 'item 9'"
-    assert "canaries" not in on_server(f"result alarms --round {series[1]}").out
+    at = f"{series[1]} --canary 'item 4' --canary 'item 9'"
+    assert "canaries" not in on_server(f"result alarms {series[1]}").out
     lines = on_server(f"result alarms {at}").out.splitlines()
     assert any(line.startswith("canaries") and "RAISED" in line for line in lines)
     recovered = on_server(f"result recover {at} --method ldprecover").words
     assert "does not use canaries" in recovered
     for command in ("alarms", "recover"):
-        error = on_server(f"result {command} --round {series[1]} --canary none").fails(2)
+        error = on_server(f"result {command} {series[1]} --canary none").fails(2)
         assert "'none'" in error
 
 
 def test_suspects_are_shown_and_inferred_as_targets(on_server: Run, series: list[str]) -> None:
-    at = f"--round {series[1]}"
+    at = f"{series[1]}"
     shown = on_server(f"result suspects {at} --rate 0.001").out
     assert shown.startswith(f"{series[1]}, compared with 1 earlier round of the series")
     assert "item 4" in shown
@@ -79,8 +79,8 @@ def test_suspects_are_shown_and_inferred_as_targets(on_server: Run, series: list
 
 
 def test_rejects_invalid_rates_and_a_first_round(on_server: Run, series: list[str]) -> None:
-    first = on_server(f"result suspects --round {series[0]}").error
+    first = on_server(f"result suspects {series[0]}").error
     assert first.startswith("the series analysis has no earlier round")
-    nan = on_server(f"result suspects --round {series[1]} --drift nan").fails(2)
-    assert nan == "--drift must be a finite number, not nan"
-    assert "rate" in on_server(f"result alarms --round {series[0]} --rate 0.7").error
+    nan = on_server(f"result suspects {series[1]} --drift nan").fails(2)
+    assert nan == "drift must be a finite number, not nan"
+    assert "rate" in on_server(f"result alarms {series[0]} --rate 0.7").error

@@ -108,8 +108,8 @@ def test_labels_without_commas_are_separated_by_them(on_server: Run, lunch: Any)
     [
         ("", "give either --malicious-share or --malicious-tickets"),
         ("--malicious-share 0.1 --malicious-tickets 3", "give either"),
-        ("--malicious-share 1", "--malicious-share must be a number of at least 0 and below 1"),
-        ("--malicious-share 0.1 --confidence 2", "--confidence must be a number of at least 0.5"),
+        ("--malicious-share 1", "malicious_share must be a number of at least 0 and below 1"),
+        ("--malicious-share 0.1 --confidence 2", "confidence must be a number of at least 0.5"),
         ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),
         ("--malicious-share 0.1 --ahead soup", "--ahead takes two items, as A,B or 'A;B', not 1"),
         ("--malicious-share 0.1 --ahead soup,soup", "must differ"),
@@ -126,9 +126,9 @@ def test_errors_of_certify(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--malicious-share 1", "--malicious-share must be a number of at least 0 and below 1"),
-        ("--malicious-share nan", "--malicious-share must be a number of at least 0 and below 1"),
-        ("--malicious-share 0.1 --confidence 2", "--confidence must be a number of at least 0.5"),
+        ("--malicious-share 1", "malicious_share must be a number of at least 0 and below 1"),
+        ("--malicious-share nan", "malicious_share must be a number of at least 0 and below 1"),
+        ("--malicious-share 0.1 --confidence 2", "confidence must be a number of at least 0.5"),
         ("--top 1", "--items, --ahead, --top and --mean-above need --malicious-share"),
         ("--malicious-share 0.1 --top 9", "top must be at most the 3 items, not 9"),
         ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),

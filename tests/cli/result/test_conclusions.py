@@ -32,7 +32,7 @@ def rounds(server: ServerProcess) -> list[str]:
 
 
 def test_terminal_shows_intervals_and_conclusions(on_server: Run, rounds: list[str]) -> None:
-    line = f"result recover --round {rounds[1]} --method unmix --history {rounds[0]}"
+    line = f"result recover {rounds[1]} --method unmix --history {rounds[0]}"
     recovery = on_server(f"{line} --json").json
     result = on_server(f"{line} --top 3")
     lines = result.out.splitlines()

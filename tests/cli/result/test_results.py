@@ -29,12 +29,12 @@ def poisoned(server: ServerProcess) -> Any:
 def test_frequencies_as_json_are_the_servers(
     on_server: Run, server: ServerProcess, poisoned: Any
 ) -> None:
-    shown = on_server(f"result frequencies --round {poisoned['name']} --json").json
+    shown = on_server(f"result frequencies {poisoned['name']} --json").json
     assert shown == server.frequencies(poisoned["id"])
 
 
 def test_frequencies_as_text_show_the_most_frequent_first(on_server: Run, poisoned: Any) -> None:
-    result = on_server(f"result frequencies --round {poisoned['name']} --top 3").succeeds()
+    result = on_server(f"result frequencies {poisoned['name']} --top 3").succeeds()
     lines = result.out.splitlines()
     assert lines[0] == f"{poisoned['name']}: 5,000 reports, grr, epsilon 3"
     assert lines[2].startswith("Reno, NV")
@@ -57,7 +57,7 @@ def test_rows_fit_a_narrow_terminal(
 ) -> None:
     """Bars give way to names and numbers."""
     monkeypatch.setenv("COLUMNS", str(width))
-    lines = on_server(f"{command} --round {poisoned['name']} --top 5").out.splitlines()
+    lines = on_server(f"{command} {poisoned['name']} --top 5").out.splitlines()
     assert max(map(len, lines)) <= width
     head, end = (
         next(i for i, line in enumerate(lines) if line.startswith(s)) for s in ("item", "…")
@@ -68,7 +68,7 @@ def test_rows_fit_a_narrow_terminal(
 
 
 def test_recovery_as_text_marks_targets_and_has_notes(on_server: Run, poisoned: Any) -> None:
-    line = f"result recover --round {poisoned['name']}"
+    line = f"result recover {poisoned['name']}"
     result = on_server(f"{line} --method ldprecover --top 2 --target 'Reno, NV'")
     assert result.out.startswith(f"{poisoned['name']}: 5,000 reports, ldprecover*, eta 0.2")
     assert "Reno, NV (target)" in result.out
@@ -109,7 +109,7 @@ def test_recovery_sends_its_options(
     Path("shares.txt").write_text("".join(f"{share!r}\n" for share in SHARES))
     expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
     assert "recovered" in expected
-    assert on_server(f"result recover --round {poisoned['name']} {options} --json").json == expected
+    assert on_server(f"result recover {poisoned['name']} {options} --json").json == expected
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,17 @@ def test_recovery_sends_its_options(
         ("0.5\n\n0.5\n", "line 2 of"),
         ("0.5\nhalf\n", "line 2 of"),
         ("inf\n", "line 1 of"),
-        ("0.5\n", "--support must be of"),
+        ("0.5\n", "support must be of"),
     ],
 )
 def test_rejects_an_invalid_support(on_server: Run, poisoned: Any, text: str, message: str) -> None:
     Path("shares.txt").write_text(text)
     options = "--method ldprecover --malicious-model custom --support shares.txt"
-    assert message in on_server(f"result recover --round {poisoned['name']} {options}").fails(2)
+    assert message in on_server(f"result recover {poisoned['name']} {options}").fails(2)
 
 
 def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerProcess) -> None:
-    at = f"--round {server.open_round('oue', 1.0)['name']}"
+    at = f"{server.open_round('oue', 1.0)['name']}"
     assert "the round has no reports" in on_server(f"result frequencies {at}").out
     assert on_server(f"result frequencies {at} --json").json["frequencies"] is None
     assert "ldprecover sim users" in on_server(f"result recover {at}").fails(1)
@@ -138,16 +138,16 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
     ("options", "message"),
     [
         ("--target reno", "did you mean 'Reno, NV'"),
-        ("--method magic", "--method must be one of auto, ldprecover, norm-sub"),
-        ("--method unmx", "--method 'unmx' is not known; did you mean 'unmix'?"),
-        ("--eta aut", "--eta 'aut' is not known; did you mean 'auto'?"),
-        ("--eta 11", "--eta must be a number from 0 to 10 or 'auto', not 11"),
-        ("--eta nan", "--eta"),
-        ("--eta 1_0", "--eta"),
-        ("--malicious-model fuzzy", "--malicious-model must be 'paper', 'exact'"),
+        ("--method magic", "method must be one of auto, ldprecover, norm-sub"),
+        ("--method unmx", "did you mean 'unmix'?"),
+        ("--eta aut", "eta must be a number from 0 to 10 or 'auto'"),
+        ("--eta 11", "eta must be a number from 0 to 10 or 'auto', not 11"),
+        ("--eta nan", "eta"),
+        ("--eta 1_0", "eta"),
+        ("--malicious-model fuzzy", "malicious_model must be 'paper', 'exact'"),
         (
             "--method ldprecover --malicious-model custom",
-            "--malicious-model custom needs support",
+            "malicious_model custom needs support",
         ),
         ("--infer-targets --target 'Reno, NV'", "give either --target or --infer-targets"),
         ("--method norm --option alpha", "--option takes a name and a value"),
@@ -163,11 +163,11 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
 def test_rejects_invalid_recovery_options(
     on_server: Run, poisoned: Any, options: str, message: str
 ) -> None:
-    assert message in on_server(f"result recover --round {poisoned['name']} {options}").fails(2)
+    assert message in on_server(f"result recover {poisoned['name']} {options}").fails(2)
 
 
 def test_names_the_missing_round_of_history(on_server: Run, poisoned: Any) -> None:
-    line = f"result recover --method unmix --round {poisoned['name']} --history nonsense"
+    line = f"result recover --method unmix {poisoned['name']} --history nonsense"
     assert "no round is called 'nonsense'" in on_server(line).error
 
 

@@ -12,8 +12,8 @@ from ldprecover_client import RefusedError, Reporter
 def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerProcess) -> None:
     first, closed = (server.open_round(epsilon=e, items=["a", "b"]) for e in (0.5, 1.0))
     server.http.post(f"/rounds/{closed['id']}/close", headers=server.admin)
-    on_server(f"send value a --round {first['name']}")
-    refused = on_server(f"send value a --round {closed['name']}").fails(1)
+    on_server(f"send value a {first['name']}")
+    refused = on_server(f"send value a {closed['name']}").fails(1)
     assert "is closed, so nothing was sent or spent" in refused
     assert on_server("send ledger --json").json["epsilon_spent"] == 0.5
     with pytest.raises(RefusedError):  # as if the round had closed meanwhile

@@ -18,7 +18,7 @@ TICKET = "w" * 22 + "." + "w" * 22
 
 
 def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess) -> None:
-    line = f"send value soup --round {lunch['name']} --ledger l.sqlite3"
+    line = f"send value soup {lunch['name']} --ledger l.sqlite3"
     receipt = on_server(f"{line} --json").json
     fields = (receipt["round"], receipt["state"], receipt["epsilon"])
     assert fields == (lunch["id"], "accepted", 1.0)
@@ -26,7 +26,7 @@ def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess)
     assert server.frequencies(lunch["id"])["n"] == 1
 
 
-def test_round_may_come_before_the_value(
+def test_round_before_the_value_is_rejected(
     on_server: Run, lunch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No request names the value: its path would tell the server what the user holds."""
@@ -38,31 +38,30 @@ def test_round_may_come_before_the_value(
         return handle_request(transport, request)
 
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", record)
-    receipt = on_server(f"send value {lunch['name']} soup --json").json
-    assert (receipt["round"], receipt["state"]) == (lunch["id"], "accepted")
-    assert f"/rounds/{lunch['name']}" in paths
-    assert not [path for path in paths if "soup" in path]
+    error = on_server(f"send value {lunch['name']} soup").fails(2)
+    assert "give the value first, then the round" in error
+    assert paths == ["/rounds"]
 
 
 def test_ledger_is_in_the_state_directory_by_default(
     on_server: Run, lunch: Any, tmp_path: Path
 ) -> None:
-    result = on_server(f"send value 'fish [and] chips' --round {lunch['name']}").succeeds()
+    result = on_server(f"send value 'fish [and] chips' {lunch['name']}").succeeds()
     assert lunch["name"] in result.out
     assert (tmp_path / "state" / "ldprecover" / "ledger.sqlite3").is_file()
-    assert on_server(f"send value soup --round {lunch['name']}").code == 1
+    assert on_server(f"send value soup {lunch['name']}").code == 1
 
 
 def test_unknown_item_gets_close_matches(
     on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
-    error = on_server(f"send value denver --round {cities['name']}").fails(2)
+    error = on_server(f"send value denver {cities['name']}").fails(2)
     assert "did you mean 'Denver, CO'" in error
     assert server.frequencies(cities["id"])["n"] == 0
 
 
 def test_rejects_epsilon_above_the_users_limits(on_server: Run, server: ServerProcess) -> None:
-    line = f"send value 1 --round {server.open_round('grr', 3.0)['name']}"
+    line = f"send value 1 {server.open_round('grr', 3.0)['name']}"
     assert "--max-epsilon" in on_server(line).fails(1)
     total = on_server(f"{line} --max-epsilon 3 --max-total-epsilon 2")
     assert "--max-total-epsilon" in total.fails(1)
@@ -86,7 +85,7 @@ def test_unanswered_report_is_stored_and_resumed(
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "claim", claim_and_kill)
-        unanswered = run(f"send value 1 --round {lunch['name']}")
+        unanswered = run(f"send value 1 {lunch['name']}")
     assert "ldprecover send resume" in unanswered.fails(1)
     assert run("send resume --json").code == 1
     server.start()
@@ -102,7 +101,7 @@ def test_file_that_is_not_a_ledger_stays_as_it_is(
     notes = tmp_path / "notes.txt"
     notes.write_text("soup on Monday\n")
     notes.chmod(0o644)
-    for line in (f"send value soup --round {lunch['name']}", "send ledger"):
+    for line in (f"send value soup {lunch['name']}", "send ledger"):
         assert f"{notes} is not a ledger" in on_server(f"{line} --ledger {notes}").fails(1)
     assert (notes.read_text(), stat.S_IMODE(notes.stat().st_mode)) == ("soup on Monday\n", 0o644)
 
@@ -110,7 +109,7 @@ def test_file_that_is_not_a_ledger_stays_as_it_is(
 def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round("grr", 1.0, access="ticket")
     ticket = on_server(f"admin ticket {round_['name']} --count 1").out.strip()
-    line = f"send value 1 --round {round_['name']} --ledger l.sqlite3"
+    line = f"send value 1 {round_['name']} --ledger l.sqlite3"
     assert "give one of its tickets; --ticket gives one" in on_server(line).fails(2)
     mistyped = on_server(f"{line} --ticket {ticket[:-1]}").fails(2)
     assert "a ticket must be 22 characters" in mistyped
@@ -125,7 +124,7 @@ def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: Server
 
 def test_takes_the_right_key_after_a_wrong_one(on_server: Run, server: ServerProcess) -> None:
     round_ = server.open_round("grr", 1.0, access="key")
-    line = f"send value 1 --round {round_['name']} --ledger l.sqlite3"
+    line = f"send value 1 {round_['name']} --ledger l.sqlite3"
     assert "give a report key; --key" in on_server(line).fails(2)
     assert Ledger("l.sqlite3").spent == 0
     wrong = on_server(f"{line} --key 'no key of this server'").fails(1)
@@ -138,7 +137,7 @@ def test_takes_the_right_key_after_a_wrong_one(on_server: Run, server: ServerPro
 def test_rejects_a_ticket_for_a_round_without_tickets(
     on_server: Run, lunch: Any, server: ServerProcess
 ) -> None:
-    error = on_server(f"send value soup --round {lunch['name']} --ticket {TICKET}").fails(2)
+    error = on_server(f"send value soup {lunch['name']} --ticket {TICKET}").fails(2)
     assert error == "this round takes no tickets: report without one"
     assert server.frequencies(lunch["id"])["n"] == 0
 

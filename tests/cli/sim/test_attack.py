@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("command", ["sim users", "sim attack manip"])
 def test_genuine_users_follow_data_set_and_seed(
     on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
-    line = f"sim users --round {cities['name']} --dataset cities --users 5000 --seed 4"
+    line = f"sim users {cities['name']} --dataset cities --users 5000 --seed 4"
     population = Population.of(load_dataset("cities"), 5000, 4)
     assert on_server(f"{line} --json").json == {
         "round": cities["id"],
@@ -36,20 +36,12 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
-@pytest.mark.parametrize(("words", "attack"), [(" manip", "manip"), ("", "mga")])
-def test_round_may_come_before_the_attack_or_alone(
-    on_server: Run, cities: Any, words: str, attack: str
-) -> None:
-    answer = on_server(f"sim attack {cities['name']}{words} --users 5 --json").json
-    assert (answer["round"], answer["attack"]) == (cities["id"], attack)
-
-
 @BOTH
 def test_without_a_key_each_report_is_a_submission(
     run: Run, cities: Any, server: ServerProcess, command: str
 ) -> None:
     """As an open round takes them; the reports are larger together than one body may be."""
-    line = f"{command} --users 300 --round {cities['name']} --url {server.url} --json"
+    line = f"{command} --users 300 {cities['name']} --url {server.url} --json"
     before = server.frequencies(cities["id"])["n"]
     assert run(line).json["accepted"] == 300
     assert server.frequencies(cities["id"])["n"] == before + 300
@@ -57,7 +49,7 @@ def test_without_a_key_each_report_is_a_submission(
 
 @pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
 def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, command: str) -> None:
-    line = f"{command} --users 40 --round {cities['name']}"
+    line = f"{command} --users 40 {cities['name']}"
     first, second = (on_server(f"{line} --json").json for _ in range(2))
     assert first["seed"] != second["seed"]
     assert first != {**second, "seed": first["seed"]}
@@ -74,15 +66,13 @@ def test_new_seeds_raise_no_alarm_for_repeated_reports(
     """An honest round raises `duplicate-seeds` at rate 1e-9."""
     olh = server.open_round("olh", 0.5, domain_size=20)
     for _ in range(2):
-        on_server(f"sim users --users 2000 --round {olh['name']}")
-    alarms = on_server(f"result alarms --round {olh['name']} --rate 1e-9 --json").json["alarms"]
+        on_server(f"sim users --users 2000 {olh['name']}")
+    alarms = on_server(f"result alarms {olh['name']} --rate 1e-9 --json").json["alarms"]
     assert not next(alarm for alarm in alarms if alarm["name"] == "duplicate-seeds")["raised"]
 
 
 def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch: Any) -> None:
-    counts = on_server(f"sim users --round {lunch['name']} --users 30000 --json").json[
-        "true_counts"
-    ]
+    counts = on_server(f"sim users {lunch['name']} --users 30000 --json").json["true_counts"]
     # Multinomial: sd of each count sqrt(30000 * 2/9) = 81.6; 8 sd is passed with probability 4e-15.
     assert np.abs(np.array(counts) - 10_000).max() < 653
 
@@ -100,7 +90,7 @@ def test_rejects_data_that_do_not_fit(
     on_server: Run, cities: Any, options: str, message: str
 ) -> None:
     Path("bad.csv").write_text("item,count\na,1\nb,-2\n")
-    result = on_server(f"sim users --round {cities['name']} --users 10 --seed 1 {options}")
+    result = on_server(f"sim users {cities['name']} --users 10 --seed 1 {options}")
     assert message in result.fails(2)
 
 
@@ -108,13 +98,13 @@ def test_rejects_data_that_do_not_fit(
     "attack",
     [
         "mga --target 'Denver, CO' --target 'Reno, NV'",
-        "mga --target 'Denver, CO' --model sampled",
+        "mga --target 'Denver, CO' --set model=sampled",
         "mga --target 'Denver, CO' --input-poisoning",
-        "manip --size 4",
-        "aa --kind peaked --attackers 5",
-        "apa --targets 4 --each 1",
-        "mga-a --target 'Denver, CO' --target 'Reno, NV' --each 2",
-        "mla --against raw --item 'Reno, NV'",
+        "manip --set size=4",
+        "aa --set kind=peaked --attackers 5",
+        "apa --targets 4 --set each=1",
+        "mga-a --target 'Denver, CO' --target 'Reno, NV' --set each=2",
+        "mla --set against=raw --set 'item=Reno, NV'",
         "mimicry --targets 3",
         "ria --targets 3",
         "rpa",
@@ -123,7 +113,7 @@ def test_rejects_data_that_do_not_fit(
 def test_every_attack_sends_its_reports(
     on_server: Run, cities: Any, server: ServerProcess, attack: str
 ) -> None:
-    result = on_server(f"sim attack {attack} --users 300 --round {cities['name']}").succeeds()
+    result = on_server(f"sim attack {attack} --users 300 {cities['name']}").succeeds()
     assert "300 malicious users" in result.out
     assert server.frequencies(cities["id"])["n"] == 300
 
@@ -132,7 +122,7 @@ def test_search_budget_lets_mga_on_olh_support_its_targets(
     on_server: Run, server: ServerProcess
 ) -> None:
     olh = server.open_round("olh", 0.5, domain_size=20)
-    line = f"sim attack --target 3 --target 4 --users 50 --round {olh['name']} --search 50"
+    line = f"sim attack mga --target 3 --target 4 --users 50 {olh['name']} --set search=50"
     on_server(line).succeeds()
     assert server.frequencies(olh["id"])["counts"][3:5] == [50, 50]
 
@@ -142,7 +132,7 @@ def test_mimicry_knows_its_share_and_the_estimates_of_the_round(
 ) -> None:
     """GRR's items lose at most share/(e^epsilon - 1) each, and never more than they have."""
     grr = server.open_round("grr", 1.0, items=["yes", "no", "perhaps", "never"])
-    at = f"--round {grr['name']}"
+    at = f"{grr['name']}"
     on_server(f"sim users {at} --users 40000 --seed 2")
     before = np.array(server.frequencies(grr["id"])["frequencies"])
     on_server(f"sim attack mimicry --beta 0.2 --target no --seed 3 {at}").succeeds()
@@ -158,9 +148,9 @@ def test_mimicry_knows_its_share_and_the_estimates_of_the_round(
 def test_share_is_of_the_reports_in_the_round(
     on_server: Run, cities: Any, server: ServerProcess
 ) -> None:
-    at = f"--round {cities['name']}"
+    at = f"{cities['name']}"
     on_server(f"sim users {at} --users 1900")
-    assert on_server(f"sim attack --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
+    assert on_server(f"sim attack mga --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
         "round": cities["id"],
         "accepted": 100,
         "duplicates": 0,
@@ -174,7 +164,7 @@ def test_share_is_of_the_reports_in_the_round(
 
 def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities: Any) -> None:
     on_server(f"sim users {cities['name']} --users 38").succeeds()
-    sent = on_server(f"sim attack --round {cities['name']} --json").json
+    sent = on_server(f"sim attack mga {cities['name']} --json").json
     assert (sent["attack"], sent["accepted"], len(set(sent["targets"]))) == ("mga", 2, 10)
 
 
@@ -182,9 +172,9 @@ def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities: Any) -> N
 def test_rejects_a_share_of_less_than_one_user(
     on_server: Run, cities: Any, server: ServerProcess, beta: str
 ) -> None:
-    at = f"--round {cities['name']}"
+    at = f"{cities['name']}"
     on_server(f"send value 'Reno, NV' {at}")
-    error = on_server(f"sim attack --beta {beta} --target 'Reno, NV' {at}").fails(2)
+    error = on_server(f"sim attack mga --beta {beta} --target 'Reno, NV' {at}").fails(2)
     assert f"--beta {beta} of the 1 report" in error
     assert "--users" in error
     assert server.frequencies(cities["id"])["n"] == 1
@@ -193,26 +183,35 @@ def test_rejects_a_share_of_less_than_one_user(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("", "--users"),
-        ("--users 5 --beta 0.1", "--beta"),
+        ("mga", "--users"),
+        ("mga --users 5 --beta 0.1", "--beta"),
         ("manip --beta 1", "beta"),
-        ("mla --users 5 --item reno", "did you mean 'Reno, NV'"),
+        ("mla --users 5 --set item=reno", "did you mean 'Reno, NV'"),
         ("apa2 --users 5 --seed 1 --target 'Reno, NV'", "grr"),
         ("rpa --users 5 --targets 2", "does not belong to rpa"),
-        ("--users 5 --targets 3 --target 'Reno, NV'", "--targets"),
-        ("--users 5 --targets 102", "101"),
-        ("--users 5 --target reno", "Reno, NV"),
-        ("--users 5 --target 'Reno, NV' --search all", "exhaustive"),
-        ("--users 5 --target 'Reno, NV' --size 3", "size"),
-        ("aa --users 5 --kind round", "diffuse"),
+        ("mga --users 5 --targets 3 --target 'Reno, NV'", "--targets"),
+        ("mga --users 5 --targets 102", "101"),
+        ("mga --users 5 --target reno", "Reno, NV"),
+        ("mga --users 5 --target 'Reno, NV' --set search=all", "--set search must be"),
+        (
+            "mga --users 5 --target 'Reno, NV' --set size=3",
+            "no parameter 'size'; it has against",
+        ),
+        ("aa --users 5 --set kind=round", "diffuse"),
+        ("aa --users 5 --set sise=3", "did you mean 'size'? it has kind, model, size"),
+        ("aa --users 5 --set size=3.5", "--set size must be a valid integer, not '3.5'"),
+        ("aa --users 5 --set size", "--set takes a name and a value, as size=3, not 'size'"),
+        ("aa --users 5 --set size=3 --set size=4", "--set size is given twice"),
+        ("rpa --users 5 --set rate=1", "rpa has no parameter 'rate'; it has none"),
+        ("bribe --users 5", "attack must be one of aa, apa,"),
         ("aa --users many", "Invalid value for '--users'"),
-        ("--users 0", "Invalid value for '--users'"),
+        ("mga --users 0", "Invalid value for '--users'"),
     ],
 )
 def test_rejects_options_that_do_not_fit_the_attack(
     on_server: Run, cities: Any, server: ServerProcess, options: str, message: str
 ) -> None:
-    assert message in on_server(f"sim attack {options} --round {cities['name']}").fails(2)
+    assert message in on_server(f"sim attack {options} {cities['name']}").fails(2)
     assert server.frequencies(cities["id"])["n"] == 0
 
 
@@ -221,7 +220,7 @@ def test_round_of_tickets_needs_a_file_of_them(
     on_server: Run, server: ServerProcess, command: str
 ) -> None:
     round_ = server.open_round(access="ticket")
-    error = on_server(f"{command} --users 3 --round {round_['name']}").fails(2)
+    error = on_server(f"{command} --users 3 {round_['name']}").fails(2)
     assert f"`ldprecover admin ticket {round_['name']} --count N > FILE` makes some" in error
     assert "--tickets FILE" in error
 
@@ -244,7 +243,7 @@ def test_users_and_attackers_report_once_under_each_ticket(
 ) -> None:
     minted(on_server, members, "users.txt", 60)
     stolen = minted(on_server, members, "stolen.txt", 7)
-    at = f"--round {members['name']} --tickets"
+    at = f"{members['name']} --tickets"
     assert on_server(f"sim users {at} users.txt --json").json["accepted"] == 60
     sent = on_server(f"sim attack mga --target 4 {at} stolen.txt --users 5 --json").json
     assert sent["accepted"] == 5
@@ -281,7 +280,7 @@ def test_rejects_a_file_without_a_ticket_for_each_user(
     if content is not None:
         Path("t.txt").write_text(content.format(*tickets))
     for command in ("sim users", "sim attack manip"):
-        line = f"{command} {options} --tickets t.txt --round {round_['name']}"
+        line = f"{command} {options} --tickets t.txt {round_['name']}"
         assert message in on_server(line).fails(2)
     assert server.frequencies(round_["id"])["n"] == 0
 
@@ -290,7 +289,7 @@ def test_round_without_tickets_takes_none(
     on_server: Run, server: ServerProcess, lunch: Any
 ) -> None:
     minted(on_server, server.open_round(access="ticket"), "t.txt", 2)
-    error = on_server(f"sim users --round {lunch['name']} --tickets t.txt").fails(2)
+    error = on_server(f"sim users {lunch['name']} --tickets t.txt").fails(2)
     assert "takes no tickets: leave out --tickets" in error
 
 
@@ -300,7 +299,7 @@ def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
         ("sim users --users 3 --seed 1", "0 of 3 reports were accepted"),
         ("sim attack manip --users 3 --seed 1", "0 of 3 reports were accepted"),
     ):
-        assert on_server(f"{command} --round {cities['name']}").fails(1) == (
+        assert on_server(f"{command} {cities['name']}").fails(1) == (
             f"The round is closed; nothing of this submission is stored ({note}); "
             "open another with `ldprecover round open`"
         )
@@ -310,7 +309,7 @@ def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
 def test_json_comes_without_bars_on_a_terminal(
     on_server: Run, lunch: Any, watched: Any, command: str
 ) -> None:
-    shown = watched(f"{command} --users 50 --round {lunch['name']} --json --seed 1")
+    shown = watched(f"{command} --users 50 {lunch['name']} --json --seed 1")
     code, out = shown.ended()
     assert (code, shown.shown) == (0, "")
     assert json.loads(out)["accepted"] == 50
@@ -333,7 +332,7 @@ def test_signal_says_how_many_reports_were_accepted(
     command: str,
     number: signal.Signals,
 ) -> None:
-    users = watched(f"{command} --users 2000000 --round {lunch['name']}")
+    users = watched(f"{command} --users 2000000 {lunch['name']}")
     assert users.watch(until="0000/2000000")
     users.process.send_signal(number)
     assert users.ended() == (128 + number, "")

@@ -58,7 +58,7 @@ def test_run_waits_for_a_killed_server(
 ) -> None:
     round_ = mortal.open_round()
     at_first_progress(mortal.restart)
-    result = run(f"{command} --users {N} --round {round_['name']} --wait --seed 1").succeeds()
+    result = run(f"{command} --users {N} {round_['name']} --wait --seed 1").succeeds()
     assert mortal.frequencies(round_["id"])["n"] == N
     waiting = "The server accepts no reports now. Waiting until it does; Ctrl-C ends this.\n"
     assert result.err in ("", waiting)
@@ -69,7 +69,7 @@ def test_same_command_and_seed_send_the_rest(
     run: Run, mortal: ServerProcess, at_first_progress: Interrupt, command: str
 ) -> None:
     round_ = mortal.open_round()
-    line = f"{command} --users {N} --round {round_['name']} --seed 3"
+    line = f"{command} --users {N} {round_['name']} --seed 3"
     at_first_progress(mortal.kill)
     assert "reports were accepted" in run(line).fails(1)
     mortal.start()
@@ -91,7 +91,7 @@ def test_interrupted_run_of_tickets_is_completed(
     round_ = mortal.open_round(access="ticket", domain_size=6)
     file = tmp_path / "t.txt"
     file.write_text(run(f"admin ticket {round_['name']} --count 400").out)
-    line = f"{command} --tickets t.txt --round {round_['name']} --seed 5"
+    line = f"{command} --tickets t.txt {round_['name']} --seed 5"
     at_first_progress(mortal.kill)
     assert "reports were accepted" in run(line).fails(1)
     mortal.start()
@@ -106,12 +106,13 @@ def test_killed_run_has_printed_its_seed(run: Run, mortal: ServerProcess, watche
     assert users.watch(until=f"0000/{n}")
     users.process.send_signal(signal.SIGKILL)
     users.ended()
-    options = re.search(r"the same command with (.+) sends the rest\.", users.shown)
+    shown = " ".join(users.shown.split())
+    options = re.search(r"the same command for the round (\S+) with (.+) sends the rest\.", shown)
     assert options
-    assert f"--round {round_['name']} --seed " in options[1]
+    assert options[1] == round_["name"]
     assert 0 < mortal.frequencies(round_["id"])["n"] < n
     mortal.open_round()  # is the current round now
-    run(f"{line} {options[1]}").succeeds()
+    run(f"{line} {options[1]} {options[2]}").succeeds()
     assert mortal.frequencies(round_["id"])["n"] == n
 
 
@@ -120,7 +121,7 @@ def test_run_by_share_prints_its_number_of_users(
 ) -> None:
     """A share of the reports is another number after a part of the run was sent."""
     round_ = mortal.open_round()
-    at = f"--round {round_['name']}"
+    at = f"{round_['name']}"
     run(f"sim users {at} --users 60000").succeeds()
     at_first_progress(mortal.kill)
     err = run(f"sim attack mga {at} --beta 0.5").err
@@ -136,7 +137,7 @@ def test_same_seed_with_other_users_counts_nothing_twice(
     run: Run, mortal: ServerProcess, command: str
 ) -> None:
     round_ = mortal.open_round("olh", 0.5)
-    line = f"{command} --round {round_['name']} --seed 3 --users"
+    line = f"{command} {round_['name']} --seed 3 --users"
     run(f"{line} 500").succeeds()
     assert "give another --seed" in run(f"{line} 400").fails(1)
     assert mortal.frequencies(round_["id"])["n"] == 500

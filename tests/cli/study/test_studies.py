@@ -40,7 +40,7 @@ def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_writes_cells_means_and_figures(run: Run) -> None:
-    result = run(f"study paper table1 mse {SMALL} --trials 2 --out out").succeeds()
+    result = run(f"study paper table1 mse {SMALL} --trials 2 --output out").succeeds()
     assert result.err.count("\n") == 1
     assert "table1 (Table I): recovery of unpoisoned frequencies; cities, MSE" in result.out
     names = {"cells.csv", "cells.parquet", "summary.csv", "mse.png", "mse.svg"}
@@ -74,7 +74,7 @@ def test_only_the_seed_decides_numbers_and_pictures(run: Run) -> None:
         ("two", "--jobs 2"),
         ("other", "--seed 1 --jobs 1"),
     ):
-        run(f"{line} {options} --out {folder}").succeeds()
+        run(f"{line} {options} --output {folder}").succeeds()
     one, two, other = map(Path, ("one", "two", "other"))
     assert without_seconds(one) == without_seconds(two)
     for name in ("malicious.png", "malicious.svg", "summary.csv"):
@@ -87,7 +87,7 @@ def test_only_the_seed_decides_numbers_and_pictures(run: Run) -> None:
 @pytest.mark.usefixtures("_undrawn")
 def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of fg are among those of mse; more trials keep the others."""
-    line = f"study paper mse {SMALL} --out out"
+    line = f"study paper mse {SMALL} --output out"
     run(line)
     before, fewer = (OUT / "cells.csv").read_bytes(), without_seconds()
     with monkeypatch.context() as patch:
@@ -101,7 +101,7 @@ def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("bytes_lost", [1, 400, 4_000])
 def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
     """The incomplete cell is dropped and run again, with the same result."""
-    line = f"study paper table1 {SMALL} --out out"
+    line = f"study paper table1 {SMALL} --output out"
     run(line)
     whole = without_seconds()
     file = OUT / "cells.csv"
@@ -114,7 +114,7 @@ def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
 def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> None:
     """Interrupted once some of the 1,800 cells are in the file."""
     file = OUT / "cells.csv"
-    line = f"study paper sweep-beta sweep-epsilon --data cities --trials 20 --out out --jobs {jobs}"
+    line = f"study paper sweep-beta sweep-epsilon --data cities --trials 20 -o out --jobs {jobs}"
     process = start_python(
         *("-m", "ldprecover_cli", *line.split()), folder=tmp_path, environment=os.environ
     )
@@ -133,13 +133,13 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
 
 def test_folder_in_place_of_a_file_is_one_line(run: Run) -> None:
     (OUT / "summary.csv").mkdir(parents=True)
-    error = run(f"study paper table1 {SMALL} --out out").fails(1)
+    error = run(f"study paper table1 {SMALL} --output out").fails(1)
     assert error == "cannot write out/summary.csv: Is a directory"
     assert not list(OUT.glob(".*"))
 
 
 def test_terminal_shows_progress(watched: Any) -> None:
-    shown = watched(f"study paper table1 {SMALL} --out out")
+    shown = watched(f"study paper table1 {SMALL} --output out")
     code, out = shown.ended()
     assert code == 0
     assert "8/8" in shown.shown
@@ -162,7 +162,7 @@ def test_counts_distinguish_data_sets_of_one_name(run: Run) -> None:
     for count in (50, 60):
         lines = ["item,count", *(f"{i},{count + i}" for i in range(12))]
         Path("data.csv").write_text("\n".join(lines) + "\n")
-        run("study paper table1 --data data.csv --trials 1 --jobs 1 --out out").succeeds()
+        run("study paper table1 --data data.csv --trials 1 --jobs 1 --output out").succeeds()
     assert len({row["digest"] for row in rows()}) == 2
 
 
@@ -183,12 +183,12 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
         ("paper mse --data cities --data cities", "two data sets are called cities"),
         ("paper km --over-http", "none of these cells can go over HTTP"),
         ("paper mse --data few.csv", "few.csv has 10 items; the experiments need more than 10"),
-        ("paper mse --out few.csv", "cannot make the folder few.csv"),
-        ("paper mse --out other", "other/cells.csv is not a file of cells"),
+        ("paper mse --output few.csv", "cannot make the folder few.csv"),
+        ("paper mse --output other", "other/cells.csv is not a file of cells"),
         ("paper mse --trials 0", "--trials"),
         ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
         ("run nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
-        ("run mine.toml --out mine.toml", "cannot make the folder mine.toml"),
+        ("run mine.toml --output mine.toml", "cannot make the folder mine.toml"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
     ],
 )
@@ -235,7 +235,7 @@ def test_over_http_omits_cells_without_reports(run: Run) -> None:
 
 def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
     Path("mine.toml").write_text(STUDY)
-    result = run("study run mine.toml --out out --jobs 1").succeeds()
+    result = run("study run mine.toml --output out --jobs 1").succeeds()
     cost = "4 cells, 8 recoveries, 4,212 reports to make; all other counts are drawn from their law"
     assert result.err.splitlines()[0] == f"mine: {cost}."
     for text in ("mine: MSE, data cities", "mine: FG, data cities", "fiad of [red]", "refused"):
@@ -264,7 +264,7 @@ def test_study_resumes_and_runs_other_methods_again(
         (STUDY.replace('"norm-sub"', '"norm"'), [0, 1, 0, 1]),
     ):
         Path("mine.toml").write_text(text)
-        shown.append(run("study run mine.toml --out out --jobs 1").out)
+        shown.append(run("study run mine.toml --output out --jobs 1").out)
         assert trials == expected
         trials.clear()
     assert shown[0] == shown[1] != shown[2]

@@ -61,16 +61,13 @@ export function howToReport(round) {
         { class: "card" },
         h("h2", {}, "Try it out"),
         h("p", { class: "quiet" }, "These reports stay in the round."),
-        code(
-          "Simulate 5,000 users",
-          `ldprecover sim users --round ${name} --users 5000 --url ${SERVER}`,
-        ),
+        code("Simulate 5,000 users", `ldprecover sim users ${name} --users 5000 --url ${SERVER}`),
         code(
           "Send one report",
           `ldprecover send value ${
             value.startsWith("-")
-              ? `--round ${name} --url ${SERVER} -- ${quoted(value)}`
-              : `${quoted(value)} --round ${name} --url ${SERVER}`
+              ? `--url ${SERVER} -- ${quoted(value)} ${name}`
+              : `${quoted(value)} ${name} --url ${SERVER}`
           }`,
         ),
         example &&
