@@ -199,7 +199,7 @@ def test_result_of_another_version_is_computed_again(start: Start) -> None:
     id = closed_round(app)
     compute(app)
     seq = app.storage.rounds.find(id).seq
-    app.storage.verdicts.add(seq, N, "null", b"\x91\x01")
+    app.storage.verdicts.add(seq, "null", b"\x91\x01")
     assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["method"] == "unmix"
 
 
@@ -282,7 +282,7 @@ def test_a_fault_does_not_end_the_task(
 def test_leaves_a_round_to_the_process_that_claimed_it(start: Start) -> None:
     app = start()
     claimed, other = closed_round(app, "grr"), closed_round(app, "grr")
-    assert app.storage.verdicts.claim(app.storage.rounds.find(claimed).seq, N)
+    assert app.storage.verdicts.claim(app.storage.rounds.find(claimed).seq)
     compute(app)
     assert verdict_of(app, claimed) is None
     assert verdict_of(app, other) is not None

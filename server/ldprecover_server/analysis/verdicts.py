@@ -51,25 +51,25 @@ class _Claim:
     def __init__(self, storage: Storage, seq: int) -> None:
         self._verdicts = storage.verdicts
         self._seq = seq
-        self._n: int | None = None
+        self._is_taken = False
         self._lock = threading.Lock()
         self._is_released = False
 
-    def take(self, n: int) -> None:
-        """Claim the round of n reports. Raises _ClaimedError."""
+    def take(self) -> None:
+        """Claim the round. Raises _ClaimedError."""
         with self._lock:
-            if self._is_released or not self._verdicts.claim(self._seq, n):
+            if self._is_released or not self._verdicts.claim(self._seq):
                 raise _ClaimedError
-            self._n = n
+            self._is_taken = True
 
     def release(self) -> None:
         """Let other processes claim the round; log if the database fails."""
         with self._lock:
             self._is_released = True
-            if self._n is None:
+            if not self._is_taken:
                 return
             try:
-                self._verdicts.release(self._seq, self._n)
+                self._verdicts.release(self._seq)
             except ServiceError as error:
                 _log.warning("the claim of a round ends by itself: %s", error)
 
@@ -168,7 +168,7 @@ class Verdicts:
 
         def prepare() -> tuple[Task, Iterable[bytes] | None]:
             task, reports = analysis.prepare()
-            claim.take(task.tally.n)
+            claim.take()
             return task, reports
 
         try:
@@ -183,8 +183,7 @@ class Verdicts:
         result = analysis.unpack(packed)
         labels = self._rounds.items(analysis.round)
         verdict = verdict_of(result, labels).to_json().decode()
-        recovered = result.recovered
-        self._storage.verdicts.add(analysis.round.seq, recovered.n, verdict, pack(recovered))
+        self._storage.verdicts.add(analysis.round.seq, verdict, pack(result.recovered))
 
     def _look_up(self, id: str) -> VerdictAnalysis | None:
         """Return the analysis of a round, or None if it has too many reports."""

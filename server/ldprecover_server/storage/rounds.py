@@ -39,8 +39,8 @@ _PARAMETERS = ("protocol", "epsilon", "parameter")
 class StoredRound:
     """A round without its labels. `seq` orders rounds by their opening.
 
-    `seed` splits the reports of a closed round for certificates; None before. `verdict` is the one
-    of these n reports, in JSON, None if none is stored.
+    `seed` splits the reports of a closed round for certificates; None before. `verdict` is in
+    JSON, None if none is stored.
     """
 
     seq: int
@@ -313,7 +313,6 @@ def _query() -> sa.Select[Any]:
         sa.select(
             rounds,
             number_of_reports().label("n"),
-            verdicts.c.n.label("n_of_verdict"),
             verdicts.c.verdict,
         )
         .outerjoin_from(rounds, verdicts, verdicts.c.round == rounds.c.seq)
@@ -322,9 +321,5 @@ def _query() -> sa.Select[Any]:
 
 
 def _stored(row: Any) -> StoredRound:
-    computed: dict[str, Any] = {
-        "n": int(row.n),
-        "verdict": row.verdict if row.n_of_verdict == row.n else None,
-    }
-    names = [name for name in StoredRound.__dataclass_fields__ if name not in computed]
-    return StoredRound(**{name: getattr(row, name) for name in names}, **computed)
+    names = [name for name in StoredRound.__dataclass_fields__ if name != "n"]
+    return StoredRound(**{name: getattr(row, name) for name in names}, n=int(row.n))

@@ -127,7 +127,6 @@ verdicts = sa.Table(
     "verdicts",
     metadata,
     _round_column(primary_key=True, ondelete="CASCADE"),
-    _column("n", sa.BigInteger),  # number of reports, which identifies the counts: see `verdicts`
     _column("claimed_until", sa.BigInteger),  # by a process that computes it; since the epoch
     sa.Column("verdict", sa.Text),  # JSON; null while it is computed
     # Last, as the counts of a tally.

@@ -24,14 +24,13 @@ class Verdicts(Repository):
 
         Rounds without reports, and of protocols that are not loaded, are left out.
         """
-        n = number_of_reports()
         has_verdict = sa.exists().where(
-            verdicts.c.round == rounds.c.seq, verdicts.c.n == n, verdicts.c.verdict.is_not(None)
+            verdicts.c.round == rounds.c.seq, verdicts.c.verdict.is_not(None)
         )
         query = sa.select(rounds.c.id).where(
             rounds.c.state == "closed",
             rounds.c.protocol.in_(PROTOCOLS),
-            n > 0,
+            number_of_reports() > 0,
             ~has_verdict,
         )
         with self.database.read() as connection:
@@ -39,43 +38,31 @@ class Verdicts(Repository):
                 query.order_by(rounds.c.closed_at.desc(), rounds.c.seq.desc())
             ).all()
 
-    def claim(self, seq: int, n: int) -> bool:
-        """Claim a round of n reports for CLAIM_SECONDS; return False if another process has it.
+    def claim(self, seq: int) -> bool:
+        """Claim a round for CLAIM_SECONDS; return False if another process has it.
 
         Also if its verdict is there. Raises RoundNotFoundError.
         """
         now = int(self.clock().timestamp())
-        values = {"n": n, "claimed_until": now + CLAIM_SECONDS, "verdict": None, "recovery": None}
-        is_free = sa.or_(
-            verdicts.c.n != n,
-            sa.and_(verdicts.c.verdict.is_(None), verdicts.c.claimed_until <= now),
-        )
+        values = {"claimed_until": now + CLAIM_SECONDS}
+        is_free = sa.and_(verdicts.c.verdict.is_(None), verdicts.c.claimed_until <= now)
         return self._write(seq, values, is_free)
 
-    def release(self, seq: int, n: int) -> None:
-        """End the claim of a round of n reports; a verdict that is there stays."""
-        is_claimed = sa.and_(
-            verdicts.c.round == seq, verdicts.c.n == n, verdicts.c.verdict.is_(None)
-        )
+    def release(self, seq: int) -> None:
+        """End the claim of a round; a verdict that is there stays."""
+        is_claimed = sa.and_(verdicts.c.round == seq, verdicts.c.verdict.is_(None))
         with self.database.write() as connection:
             connection.execute(sa.update(verdicts).where(is_claimed).values(claimed_until=0))
 
-    def add(self, seq: int, n: int, verdict: str, recovery: bytes) -> None:
-        """Store a verdict in JSON, of n reports, and the recovery. Raises RoundNotFoundError."""
-        values = {"n": n, "claimed_until": 0, "verdict": verdict, "recovery": recovery}
+    def add(self, seq: int, verdict: str, recovery: bytes) -> None:
+        """Store a verdict in JSON, and the recovery. Raises RoundNotFoundError."""
+        values = {"claimed_until": 0, "verdict": verdict, "recovery": recovery}
         self._write(seq, values, sa.true())
 
     def recovery(self, seq: int) -> bytes | None:
-        """Return the recovery of the present counts; None if none is stored."""
-        is_current = verdicts.c.n == number_of_reports()
+        """Return the recovery of a round; None if none is stored."""
         with self.database.read() as connection:
-            return read_large_value(
-                connection,
-                verdicts.c.recovery,
-                verdicts.c.round == seq,
-                rounds.c.seq == verdicts.c.round,
-                is_current,
-            )
+            return read_large_value(connection, verdicts.c.recovery, verdicts.c.round == seq)
 
     def _write(self, seq: int, values: dict[str, Any], condition: sa.ColumnElement[bool]) -> bool:
         """Insert or update the row of a round; return False if it exists without `condition`."""

@@ -52,68 +52,56 @@ def test_closed_rounds_with_reports_lack_a_verdict(storage: Storage) -> None:
         earlier = sa.update(rounds).where(rounds.c.seq == second)
         connection.execute(earlier.values(closed_at="2020-01-01T00:00:00+00:00"))
     assert storage.verdicts.missing() == [id_of(storage, first), id_of(storage, second)]
-    storage.verdicts.add(first, 3, "{}", b"packed")
+    storage.verdicts.add(first, "{}", b"packed")
     assert storage.verdicts.missing() == [id_of(storage, second)]
-
-
-def test_verdict_holds_for_as_many_reports_only(storage: Storage) -> None:
-    seq = closed_round(storage)
-    storage.verdicts.add(seq, 4, "{}", b"packed")
-    assert verdict_of(storage, seq) is None
-    assert storage.verdicts.recovery(seq) is None
-    assert storage.verdicts.missing() == [id_of(storage, seq)]
-    assert storage.verdicts.claim(seq, 3)
-    storage.verdicts.add(seq, 3, "{}", b"packed")
-    assert verdict_of(storage, seq) == "{}"
-    assert storage.verdicts.recovery(seq) == b"packed"
 
 
 def test_one_process_claims_a_round_for_a_while(open_storage: OpenStorage, fresh: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     storage = open_storage(fresh, clock=lambda: now)
     seq = closed_round(storage)
-    assert storage.verdicts.claim(seq, 3)
-    assert not storage.verdicts.claim(seq, 3)
+    assert storage.verdicts.claim(seq)
+    assert not storage.verdicts.claim(seq)
     assert verdict_of(storage, seq) is None
     assert storage.verdicts.missing() == [id_of(storage, seq)]
     now += timedelta(seconds=CLAIM_SECONDS)
-    assert storage.verdicts.claim(seq, 3)
-    storage.verdicts.add(seq, 3, "{}", b"packed")
+    assert storage.verdicts.claim(seq)
+    storage.verdicts.add(seq, "{}", b"packed")
     now += timedelta(seconds=CLAIM_SECONDS)
-    assert not storage.verdicts.claim(seq, 3)
+    assert not storage.verdicts.claim(seq)
     assert verdict_of(storage, seq) == "{}"
 
 
 def test_released_round_is_free_and_a_verdict_stays(storage: Storage) -> None:
     seq = closed_round(storage)
-    storage.verdicts.release(seq, 3)  # without a claim
-    assert storage.verdicts.claim(seq, 3)
-    storage.verdicts.release(seq, 4)  # an earlier claim, of other counts
-    assert not storage.verdicts.claim(seq, 3)
-    storage.verdicts.release(seq, 3)
-    assert storage.verdicts.claim(seq, 3)
-    storage.verdicts.add(seq, 3, "{}", b"packed")
-    storage.verdicts.release(seq, 3)
-    assert not storage.verdicts.claim(seq, 3)
+    storage.verdicts.release(seq)  # without a claim
+    assert storage.verdicts.claim(seq)
+    assert not storage.verdicts.claim(seq)
+    storage.verdicts.release(seq)
+    assert storage.verdicts.claim(seq)
+    storage.verdicts.add(seq, "{}", b"packed")
+    storage.verdicts.release(seq)
+    assert not storage.verdicts.claim(seq)
     assert verdict_of(storage, seq) == "{}"
+    assert storage.verdicts.recovery(seq) == b"packed"
 
 
 def test_verdict_is_deleted_with_its_round(storage: Storage) -> None:
     seq, other = closed_round(storage), closed_round(storage)
     for each in (seq, other):
-        storage.verdicts.add(each, 3, "{}", b"packed")
+        storage.verdicts.add(each, "{}", b"packed")
     storage.deletion.delete(name_of(storage, seq))
     with storage.database.read() as connection:
         assert connection.scalars(sa.select(verdicts.c.round)).all() == [other]
     with pytest.raises(RoundNotFoundError):
-        storage.verdicts.add(seq, 3, "{}", b"packed")
+        storage.verdicts.add(seq, "{}", b"packed")
     with pytest.raises(RoundNotFoundError):
-        storage.verdicts.claim(seq, 3)
+        storage.verdicts.claim(seq)
 
 
 def test_check_and_recovery_of_a_large_result(storage: Storage) -> None:
     seq = closed_round(storage)
     packed = bytes(range(256)) * 10_000
-    storage.verdicts.add(seq, 3, "{}", packed)
+    storage.verdicts.add(seq, "{}", packed)
     assert storage.verdicts.recovery(seq) == packed
     assert storage.check() == []

@@ -102,7 +102,6 @@ def upgrade() -> None:
     op.create_table(
         "verdicts",
         _round_column(ondelete="CASCADE"),
-        _column("n", sa.BigInteger()),
         _column("claimed_until", sa.BigInteger()),
         sa.Column("verdict", sa.Text),
         sa.Column("recovery", sa.LargeBinary),
