@@ -277,9 +277,9 @@ def test_names_a_scheduler_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatc
 def test_rejects_workers_of_another_version(
     scheduler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get_versions = Client.get_versions
+    get_versions: Any = Client.get_versions
 
-    def other_versions(self: Client, **options: object) -> dict[str, Any]:
+    def other_versions(self: Client, **options: object) -> Any:
         versions = get_versions(self, **options)
         versions["client"]["packages"]["ldprecover"] = "0.0.1"
         return versions
