@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
@@ -120,16 +120,6 @@ MethodOptions = Annotated[
         metavar="NAME=VALUE",
     ),
 ]
-History = Annotated[
-    list[str] | None,
-    Option(
-        "--history",
-        help="A closed round over the same items that is known to be clean; repeat for several. "
-        "No other round is used.",
-        metavar="ROUND",
-        autocompletion=completion.rounds,
-    ),
-]
 Canaries = Annotated[
     list[str] | None,
     Option(
@@ -148,34 +138,31 @@ def eta_of(text: str) -> float | str:
 
 
 def method_options(texts: Sequence[str] | None) -> dict[str, float | str]:
-    """Return the numbers and words of NAME=VALUE by name. Raises UsageError."""
-    return _by_name("--option", "a value, as least=3", texts)
+    """Return the numbers and words of NAME=VALUE by name, whole numbers as integers.
 
-
-def own_parameters(texts: Sequence[str] | None) -> dict[str, int]:
-    """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
-    parameters = _by_name("--parameter", "a number, as few=3", texts)
-    for name, value in parameters.items():
-        if not isinstance(value, int):
-            raise UsageError(f"--parameter {name} must be an integer, not {value}")
-    return cast(dict[str, int], parameters)
-
-
-def _by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, float | str]:
-    """Return the values of NAME=VALUE by name: words, numbers, whole ones as integers."""
+    Raises UsageError.
+    """
     options: dict[str, float | str] = {}
-    for text in texts or []:
-        name, _, value = text.partition("=")
+    for name, value in values_by_name("--option", "least=3", texts).items():
         number = _number(value)
-        if not name or not value:
-            raise UsageError(f"{option} takes a name and {example}, not {text!r}")
-        if name in options:
-            raise UsageError(f"{option} {name} is given twice")
         if number is None:
             options[name] = value
         else:
             options[name] = int(number) if number.is_integer() else number
     return options
+
+
+def values_by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """Return the values of NAME=VALUE by name. Raises UsageError."""
+    values: dict[str, str] = {}
+    for text in texts or []:
+        name, _, value = text.partition("=")
+        if not name or not value:
+            raise UsageError(f"{option} takes a name and a value, as {example}, not {text!r}")
+        if name in values:
+            raise UsageError(f"{option} {name} is given twice")
+        values[name] = value
+    return values
 
 
 def read_lines(file: Path) -> list[str]:

@@ -51,7 +51,7 @@ class ThreadPool:
         # The semaphore bounds the threads. anyio's limiter alone would not: it counts a call as
         # ended when its caller is cancelled.
         call = asyncio.ensure_future(
-            to_thread.run_sync(_call, function, *arguments, limiter=CapacityLimiter(1))
+            to_thread.run_sync(function, *arguments, limiter=CapacityLimiter(1))
         )
         self._running.add(call)
         call.add_done_callback(self._end)
@@ -101,10 +101,3 @@ class SharedCall(Generic[T]):
     async def drain(self, seconds: float) -> None:
         """Wait until the call does not run, at most `seconds`."""
         await self._pool.drain(seconds)
-
-
-def _call(function: Callable[..., T], *arguments: object) -> T:
-    try:
-        return function(*arguments)
-    except (KeyboardInterrupt, SystemExit) as error:
-        raise RuntimeError(f"a plugin raised {type(error).__name__}") from error

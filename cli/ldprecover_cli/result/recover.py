@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import Top, largest, print_items
 from ldprecover_cli.options import (
@@ -12,7 +13,6 @@ from ldprecover_cli.options import (
     DEFAULT_URL,
     Canaries,
     Eta,
-    History,
     Json,
     Key,
     KnownTargets,
@@ -30,6 +30,17 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, counted, plain, print_json
 from ldprecover_cli.result.conclusions import interval, sentences
 
+_History = Annotated[
+    list[str] | None,
+    Option(
+        "--history",
+        help="A closed round over the same items that is known to be clean; repeat for several. "
+        "No other round is used.",
+        metavar="ROUND",
+        autocompletion=completion.rounds,
+    ),
+]
+
 
 def recover(
     round: RoundArgument = CURRENT,
@@ -44,7 +55,7 @@ def recover(
     option: MethodOptions = None,
     malicious_model: MaliciousModel = "paper",
     support: SupportFile = None,
-    history: History = None,
+    history: _History = None,
     canary: Canaries = None,
     top: Top = 20,
     url: Url = DEFAULT_URL,

@@ -18,8 +18,8 @@ from ldprecover_cli.options import (
     Key,
     Url,
     connected,
-    own_parameters,
     read_lines,
+    values_by_name,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
 from ldprecover_cli.round.state import fields_of
@@ -111,7 +111,7 @@ def open_round(
     """
     labels = _labels(item, items, dataset, column, domain_size)
     own = {"hash_range": hash_range, "subset_size": subset_size}
-    for other, value in own_parameters(parameter).items():
+    for other, value in _own_parameters(parameter).items():
         if own.get(other) is not None:
             option = f"--{other.replace('_', '-')}"
             raise UsageError(f"give {other} either by {option} or by --parameter")
@@ -151,6 +151,15 @@ def open_round(
         f"To see its results: ldprecover result frequencies {name}",
         soft_wrap=True,
     )
+
+
+def _own_parameters(texts: list[str] | None) -> dict[str, int]:
+    """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
+    values = values_by_name("--parameter", "few=3", texts)
+    try:
+        return {name: int(value) for name, value in values.items()}
+    except ValueError:
+        raise UsageError(f"--parameter takes an integer, not {', '.join(texts or [])}") from None
 
 
 def _best(d: int, epsilon: float, users: int) -> str:

@@ -14,6 +14,7 @@ from ldprecover_cli.options import (
     RoundArgument,
     Url,
     titled,
+    values_by_name,
 )
 from ldprecover_cli.output import console, counted, joined, print_json
 from ldprecover_cli.sim.runs import (
@@ -168,15 +169,10 @@ def _parameters(name: str, texts: list[str] | None) -> dict[str, Any]:
     allowed = sorted(attack_options(name).keys() - {"frequencies", "targets"})
     types = get_type_hints(ATTACKS[name])
     values: dict[str, Any] = {}
-    for text in texts or []:
-        parameter, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes a name and a value, as size=3, not {text!r}")
+    for parameter, value in values_by_name("--set", "size=3", texts).items():
         if parameter not in allowed:
             hint = f"{close_to(parameter, allowed)} it has {', '.join(allowed) or 'none'}"
             raise UsageError(f"{name} has no parameter {parameter!r}; {hint.strip()}")
-        if parameter in values:
-            raise UsageError(f"--set {parameter} is given twice")
         try:
             values[parameter] = TypeAdapter(types[parameter]).validate_python(value)
         except ValidationError as error:
