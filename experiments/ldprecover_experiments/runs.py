@@ -39,14 +39,12 @@ _AHEAD = 2
 class Work:
     """The work on each cell: the users, the seed and the methods to measure.
 
-    Without `methods` they are those of the paper's evaluation. `over_http` is for `run_over_http`,
-    which sends the reports to a server.
+    Without `methods` they are those of the paper's evaluation.
     """
 
     users_by_data: Mapping[str, GenuineUsers]
     seed: int
     methods: Sequence[MethodSpec] = ()
-    over_http: bool = False
 
     @property
     def reads_reports(self) -> bool:
@@ -63,7 +61,7 @@ class Work:
     def variant(self) -> str:
         """The key of these methods in a file of cells."""
         if not self.methods:
-            return "http" if self.over_http else "in-process"
+            return "in-process"
         lines = [spec.text for spec in self.methods]
         return "methods " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 

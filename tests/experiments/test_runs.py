@@ -14,7 +14,6 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
 from ldprecover_experiments.attacks import AttackSpec
 from ldprecover_experiments.measures import Outcome, measure
-from ldprecover_experiments.over_http import can_travel
 from ldprecover_experiments.paper import EXPERIMENTS, METHODS, cells_of, estimators
 from ldprecover_experiments.parameters import Cell, GenuineUsers, load_genuine_users
 from ldprecover_experiments.poisoned_round import (
@@ -189,10 +188,3 @@ def test_file_of_cells_keeps_outcomes(genuine_users: GenuineUsers, tmp_path: Pat
     assert written.of(work, cells[0]) == outcomes
     (outcome,) = written.of(work, cells[1]) or []
     assert (math.isnan(outcome.mse), outcome.refused) == (True, refused.refused)
-
-
-def test_can_travel_for_every_cell() -> None:
-    left_out = {(c.protocol, c.attack, c.model) for c in ALL if not can_travel(c) and not c.xi}
-    one_hot = {c.attack for c in ALL if c.model == "one-hot"}
-    never = {(HASH_ONLY, None, "none"), (HASH_ONLY, None, "input")}
-    assert left_out == {("olh", attack, "one-hot") for attack in one_hot} | never

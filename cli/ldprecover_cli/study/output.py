@@ -87,10 +87,9 @@ def run_missing(
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
-    They run in processes of this machine, no more than there are cells, or over HTTP.
-    Raises UsageError if the folder cannot be made.
+    They run in processes of this machine, no more than there are cells. Raises UsageError if the
+    folder cannot be made.
     """
-    from ldprecover_experiments.over_http import run_over_http
     from ldprecover_experiments.run_file import CellFile
     from ldprecover_experiments.runs import run_cells
 
@@ -101,17 +100,7 @@ def run_missing(
     file = CellFile(runner.out / "cells.csv")
     missing = [cell for cell in cells if file.of(work, cell) is None]
     jobs = max(1, min(runner.jobs, len(missing)))
-    running = (
-        run_over_http(missing, work)
-        if work.over_http
-        else run_cells(
-            missing,
-            work,
-            jobs,
-            lambda: note("Finishing the cells under way."),
-        )
-    )
-
+    running = run_cells(missing, work, jobs, lambda: note("Finishing the cells under way."))
     _store(running, len(missing), file, work)
     return file, {cell: file.of(work, cell) or [] for cell in cells}
 

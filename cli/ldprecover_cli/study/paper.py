@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import Column, Seed
-from ldprecover_cli.output import counted, note
 from ldprecover_cli.study.output import (
     Data,
     Jobs,
@@ -22,7 +21,7 @@ from ldprecover_cli.study.output import (
 )
 
 if TYPE_CHECKING:
-    from ldprecover_experiments.parameters import Cell
+    pass
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """Tables that `all` prints; the sweeps are pictures, and their means are in the file."""
@@ -43,9 +42,6 @@ def paper(
     users: Users = None,
     trials: Trials = 10,
     seed: Seed = 0,
-    over_http: Annotated[
-        bool, Option("--over-http", help="Send every report to a server that the command starts.")
-    ] = False,
     output: Output = Path("reproduction"),
     jobs: Jobs = None,
 ) -> None:
@@ -58,8 +54,6 @@ def paper(
     Example: ldprecover study paper table1 mse --output results
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
-
-    Example: ldprecover study paper mse --data cities --users 20000 --trials 1 --over-http
     """
     check_packages()
     from ldprecover_experiments.figures import draw_figures
@@ -73,9 +67,7 @@ def paper(
         users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)
-        if over_http:
-            cells, selected = _that_travel(cells, selected, data_names)
-        work = Work(users_by_data, seed, over_http=over_http)
+        work = Work(users_by_data, seed)
         summary = write_means(output, *run_missing(runner, cells, work))
         draw_figures(selected, data_names, summary, output)
         for name in selected:
@@ -91,27 +83,3 @@ def _selected(names: list[str], available: tuple[str, ...]) -> tuple[str, ...]:
                 near = f"`ldprecover study run {name}` runs a study"
             raise UsageError(f"there is no table or figure {name!r}; {near}")
     return available if "all" in names else tuple(name for name in available if name in names)
-
-
-def _that_travel(
-    cells: "list[Cell]", selected: tuple[str, ...], data: tuple[str, ...]
-) -> "tuple[list[Cell], tuple[str, ...]]":
-    """Return the cells that can go over HTTP, and the experiments that have any; say how many are
-    left out.
-    """
-    from ldprecover_experiments.over_http import can_travel
-    from ldprecover_experiments.paper import EXPERIMENTS
-
-    travelling = [cell for cell in cells if can_travel(cell)]
-    if len(travelling) < len(cells):
-        note(
-            f"{counted(len(cells) - len(travelling), 'cell')} cannot go over HTTP and are left "
-            "out: OLH reports that "
-            "support exactly one item, OLH without its randomised response, and subsets of users."
-        )
-    experiments = tuple(
-        name for name in selected if any(map(can_travel, EXPERIMENTS[name].cells(data[0], 1)))
-    )
-    if not experiments:
-        raise UsageError("none of these cells can go over HTTP")
-    return travelling, experiments

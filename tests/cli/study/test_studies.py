@@ -181,7 +181,6 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
         ("paper tables1", "there is no table or figure 'tables1'; did you mean 'table1'"),
         ("paper mse --data nowhere.csv", "there is no file nowhere.csv"),
         ("paper mse --data cities --data cities", "two data sets are called cities"),
-        ("paper km --over-http", "none of these cells can go over HTTP"),
         ("paper mse --data few.csv", "few.csv has 10 items; the experiments need more than 10"),
         ("paper mse --output few.csv", "cannot make the folder few.csv"),
         ("paper mse --output other", "other/cells.csv is not a file of cells"),
@@ -220,17 +219,6 @@ def test_names_a_missing_package_first(
     assert not list(Path.cwd().iterdir())
     Path("mine.toml").write_text(STUDY)
     run("study run mine.toml --jobs 1").succeeds()
-
-
-@pytest.mark.usefixtures("_undrawn")
-def test_over_http_omits_cells_without_reports(run: Run) -> None:
-    result = run("study paper mse --data cities --users 300 --trials 1 --over-http").succeeds()
-    assert "cannot go over HTTP and are left out" in result.err
-    cells = [row for row in rows(Path("reproduction")) if row["protocol"] == "olh"]
-    models = {(row["attack"], row["model"], row["door"]) for row in cells}  # phrases: quoted
-    assert models == {("mga", "crafted", "http"), ("mga", "sampled", "http")}
-    assert "olh mga (crafted)" in result.out
-    assert "olh manip" not in result.out
 
 
 def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
