@@ -65,7 +65,7 @@ class Round:
     """The immutable part of a round, as a server states it.
 
     `access` says who may submit, `read_access` who may read results, `retention` how long reports
-    are stored after they are counted, and `series` which rounds it is compared with.
+    are stored after they are counted.
 
     Raises InconsistentRoundError if p, q or digest do not follow from the parameters: the server
     would then count by other rules than the ones by which a user perturbs.
@@ -81,7 +81,6 @@ class Round:
     access: str = "open"
     read_access: str = "public"
     retention: str = "forever"
-    series: str | None = None
 
     def __post_init__(self) -> None:
         oracle = self.parameters.oracle
@@ -158,7 +157,6 @@ class RoundSummary:
     access: str
     read_access: str
     retention: str
-    series: str | None
     opened_at: str
     closed_at: str | None
     verdict: Verdict | None = None

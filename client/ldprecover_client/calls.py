@@ -175,13 +175,6 @@ def alarms(reference: str, rate: float, canaries: Iterable[str] = ()) -> Call[Js
     )
 
 
-def suspects(reference: str, rate: float, drift: float) -> Call[JsonObject]:
-    """GET /rounds/{id}/suspects."""
-    _check_finite({"rate": rate, "drift": drift})
-    path = _path(reference, f"{paths.SUSPECTS}?rate={rate!r}&drift={drift!r}")
-    return Call("GET", path, answers.body_of(analysis.Suspects), is_analysis=True)
-
-
 def plan(fields: Mapping[str, Any]) -> Call[JsonObject]:
     """GET /plan."""
     present = {name: value for name, value in fields.items() if value is not None}

@@ -284,7 +284,7 @@ class Client(_BaseClient):
 
     `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
     of a request, `deadline` those of the whole request. `analysis_timeout` replaces both for
-    `recover`, `certify`, `alarms` and `suspects`: by default a server queues an analysis of a
+    `recover`, `certify` and `alarms`: by default a server queues an analysis of a
     caller with a key for up to 600 seconds and computes for up to 600, and without a key for a
     tenth of that. `transport` is an httpx transport to use instead of the network; `sleep`, `clock`
     and `rng` are the waiting, time and randomness of retries.
@@ -357,7 +357,6 @@ class Client(_BaseClient):
         access: str | None = None,
         read_access: str | None = None,
         retention: str | None = None,
-        series: str | None = None,
         **own: int | None,
     ) -> RoundStatus:
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
@@ -365,8 +364,7 @@ class Client(_BaseClient):
         `access` is "open" (default: anyone, one report a submission), "key" (a report key) or
         "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key).
         `retention` is how long counted reports are stored: "forever" (default), until the round is
-        deleted, or "none". `series` names the rounds over the same items to compare with. `own` has
-        the protocol's parameters by name: `hash_range` for olh.
+        deleted, or "none". `own` has the protocol's parameters by name: `hash_range` for olh.
         """
         fields = {
             "name": name,
@@ -378,7 +376,6 @@ class Client(_BaseClient):
             "access": access,
             "read_access": read_access,
             "retention": retention,
-            "series": series,
         }
         return self._call(calls.open_round(fields))
 
@@ -446,14 +443,6 @@ class Client(_BaseClient):
         /rounds/{id}/alarms.
         """
         return self._call(calls.alarms(reference, rate, canaries))
-
-    def suspects(self, reference: str, *, rate: float = 0.05, drift: float = 0.0) -> JsonObject:
-        """Return the items that rose in the series, at the false-discovery rate `rate`.
-
-        `drift` is the standard deviation by which true frequencies may change from round to round.
-        Fields are those of GET /rounds/{id}/suspects.
-        """
-        return self._call(calls.suspects(reference, rate, drift))
 
     def recover(self, reference: str, **fields: Any) -> JsonObject:
         """Return a recovery of the round; fields are those of POST /rounds/{id}/recover.

@@ -1,6 +1,6 @@
-"""Analyses: recovery methods, alarms and suspects."""
+"""Analyses: recovery methods and alarms."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -74,23 +74,3 @@ class Alarms(Message):
         description="Whether all reports are stored, or follow from the tally: then all tests ran."
     )
     alarms: list[Alarm]
-
-
-class Suspect(Message):
-    """An item whose frequency rose by more than its noise."""
-
-    item: Annotated[int, Field(ge=0, description="Index.")] = 0
-    label: Text
-    before: float = Field(description="Frequency in the earlier rounds, pooled.")
-    now: float
-    z: float = Field(description="The rise in standard errors of the difference.")
-    p_value: float
-
-
-class Suspects(Message):
-    """The suspects of a round; the first has the largest z."""
-
-    round: Text
-    earlier: list[str] = Field(description="The earlier rounds, the last one first.")
-    rate: float = Field(description="False-discovery rate.")
-    suspects: list[Suspect]

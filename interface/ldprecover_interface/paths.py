@@ -31,7 +31,6 @@ STATS = "/stats"
 EXPORT = "/export"
 METHODS = "/methods"
 ALARMS = "/alarms"
-SUSPECTS = "/suspects"
 CERTIFICATE = "/certificate"
 
 _SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")

@@ -47,7 +47,6 @@ class ProblemType(Enum):
     ROUND_NOT_FOUND = 404, "Round not found"
     ROUND_OPEN = 409, "The round is open"
     ROUND_REPLACED = 503, "Round replaced"
-    SERIES_MISMATCH = 409, "Items differ from series"
     SHARE_TOO_SMALL = 409, "Malicious share too small"
     STORAGE_FULL = 507, "Disk full"
     STORE_UNAVAILABLE = 503, "Database unavailable"

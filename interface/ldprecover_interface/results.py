@@ -71,7 +71,7 @@ class RecoveryRequest(Request):
     targets: Annotated[list[str | int], Field(fail_fast=True)] | Literal["infer"] = Field(
         default=[],
         description="Known target items, labels or indices; with targets the method is "
-        "LDPRecover*. `infer` takes the suspects of GET /rounds/{id}/suspects.",
+        "LDPRecover*. `infer` takes the items that rose since the rounds of `history`.",
     )
     method: str = Field(
         default="ldprecover", description="Recovery method: see GET /rounds/{id}/methods."

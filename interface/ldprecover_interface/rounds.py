@@ -44,10 +44,6 @@ Retention = Annotated[
     ),
 ]
 Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
-Series = Annotated[
-    str | None,
-    Field(description="The series of rounds over the same items that this round belongs to."),
-]
 
 
 class NewRound(OwnParametersMixin, Request):
@@ -86,9 +82,6 @@ class NewRound(OwnParametersMixin, Request):
     access: Access = "open"
     read_access: ReadAccess = "public"
     retention: Retention = "forever"
-    series: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
-        default=None, description="The series of rounds over the same items.", examples=["weekly"]
-    )
 
     @field_validator("protocol")
     @classmethod
@@ -172,7 +165,6 @@ class _RoundHead(OwnParametersMixin):
     access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]
     read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})]
     retention: Annotated[str, Field(json_schema_extra={"enum": ["forever", "none"]})]
-    series: Series
 
 
 class Parameters(_RoundHead):

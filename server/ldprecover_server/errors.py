@@ -337,15 +337,6 @@ class NameTakenError(ServiceError):
     type = ProblemType.NAME_TAKEN
 
 
-class SeriesMismatchError(ServiceError):
-    """The rounds of this series have other items.
-
-    All rounds of a series have the same items in the same order. Name another series, or none.
-    """
-
-    type = ProblemType.SERIES_MISMATCH
-
-
 class PluginNotLoadedError(ServiceError):
     """The round's protocol is a plugin that this server has not loaded.
 

@@ -29,7 +29,6 @@ class RoundInfo:
     labels_bytes: int
     access: str
     read_access: str
-    series: str | None
 
 
 class _Cache(OrderedDict[str, T], Generic[T]):
@@ -77,17 +76,13 @@ class Rounds:
         access: str = "open",
         read_access: str = "public",
         retention: str = "forever",
-        series: str | None = None,
     ) -> tuple[StoredRound, RoundInfo]:
         """Open a round. The default name has the protocol.
 
-        Raises NameTakenError, SeriesMismatchError or ParameterError.
+        Raises NameTakenError and ParameterError.
         """
-        for field, value in (("name", name), ("series", series)):
-            if value is not None and not re.fullmatch(ROUND_NAME, value):
-                raise ParameterError(
-                    f"{field} must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first"
-                )
+        if name is not None and not re.fullmatch(ROUND_NAME, name):
+            raise ParameterError("name must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
         if name == CURRENT:
             raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
         if len(parameters.items) > self._max_domain_size:
@@ -104,7 +99,6 @@ class Rounds:
             access=access,
             read_access=read_access,
             retention=retention,
-            series=series,
         )
         return stored, self.info(stored)
 
@@ -177,7 +171,6 @@ class Rounds:
                 stored.labels_bytes,
                 stored.access,
                 stored.read_access,
-                stored.series,
             )
             self._infos.add(stored.id, info)
         if self._ids.get(stored.name) != stored.id:

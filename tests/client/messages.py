@@ -24,7 +24,6 @@ def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]
         "access": "open",
         "read_access": "public",
         "retention": "forever",
-        "series": None,
         "thresholds": {name: str(value) for name, value in oracle.thresholds.items()},
         "items": list(parameters.items),
         "state": "open",

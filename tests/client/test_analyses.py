@@ -17,16 +17,13 @@ ANALYSES: list[Callable[[Client], Any]] = [
     lambda server: server.recover("r1"),
     lambda server: server.certify("r1", 0.1),
     lambda server: server.alarms("r1"),
-    lambda server: server.suspects("r1"),
 ]
 OTHERS: list[Callable[[Client], Any]] = [
     lambda server: server.frequencies("r1"),
     lambda server: server.methods("r1"),
     lambda server: server.submit("r1", bytes(4), "key"),
 ]
-analyses = pytest.mark.parametrize(
-    "call", ANALYSES, ids=["recover", "certify", "alarms", "suspects"]
-)
+analyses = pytest.mark.parametrize("call", ANALYSES, ids=["recover", "certify", "alarms"])
 others = pytest.mark.parametrize("call", OTHERS, ids=["frequencies", "methods", "submit"])
 
 

@@ -99,7 +99,7 @@ def test_round_with_its_state_is_read() -> None:
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_listed_round_equals_summary_of_round(protocol: str) -> None:
-    changes = {"access": "key", "retention": "none", "series": "weekly"}
+    changes = {"access": "key", "retention": "none"}
     whole = read_status(answer(a_round(protocol, **changes)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, **changes)]}))
     assert listed == whole.summary

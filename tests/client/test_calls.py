@@ -7,7 +7,7 @@ import pytest
 
 from ldprecover_client import ArgumentError, InvalidAnswerError
 from ldprecover_client.answers import Answer
-from ldprecover_client.calls import alarms, open_round, plan, recover, suspects
+from ldprecover_client.calls import alarms, open_round, plan, recover
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -16,8 +16,6 @@ def test_rejects_non_finite_number(value: float) -> None:
         open_round({"name": None, "epsilon": value})
     with pytest.raises(ArgumentError, match="eta must be"):
         recover("current", {"eta": value})
-    with pytest.raises(ArgumentError, match="drift must be"):
-        suspects("current", 0.05, value)
     with pytest.raises(ArgumentError, match="rate must be"):
         alarms("current", value)
 

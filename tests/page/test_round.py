@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
@@ -24,12 +23,12 @@ POLL = 7000
 
 @pytest.fixture(scope="module")
 def attacked(server: ServerProcess) -> dict[str, Any]:
-    """A poisoned round after two clean ones of its series."""
+    """A poisoned round after two clean ones over the same items."""
     for _ in range(2):
-        clean = server.open_round("oue", items=CITIES, epsilon=3.0, series="cities")
+        clean = server.open_round("oue", items=CITIES, epsilon=3.0)
         report(server, clean, 3000)
         server.close_round(clean["id"]).raise_for_status()
-    return poisoned(server, series="cities")
+    return poisoned(server)
 
 
 def table(page: "Page") -> list[list[str]]:
@@ -291,7 +290,6 @@ def test_round_updates_while_reports_arrive(visitor: Visitor, server: ServerProc
 def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&sort=index")
     wait_for_recovery(page)
-    page.get_by_text("suspects").or_(page.get_by_text("rose since")).first.wait_for()
     table(page)
     chart = page.get_by_role("group", name="Items of the chart")
     with page.expect_request(
@@ -531,62 +529,13 @@ def test_invalid_address_shows_defaults(
     page = visitor.open(f"#/plan?solve={name}&attacker={name}")
     page.get_by_role("heading", name="Errors").or_(page.get_by_role("table")).first.wait_for()
     assert page.get_by_label("Work out").input_value() == "error"
-    page = visitor.open("#/series/cities?items=-1,0.5,x,99999,1,1")
-    page.get_by_role("button", name="Leave out Delhi").wait_for()
-    assert page.get_by_role("button", name="Leave out").count() == 1
 
 
-def test_alarms_are_explained_and_suspects_become_targets(
-    visitor: Visitor, server: ServerProcess, attacked: dict[str, Any]
-) -> None:
+def test_alarms_are_explained(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?top=all")
     page.get_by_text("Methods and tests").click()
     page.get_by_text("raised: honest users would hardly have sent these reports").wait_for()
     page.get_by_text("chi-squared of how many items each report supports").wait_for()
-    suspects = server.get(f"/rounds/{attacked['id']}/suspects").json()["suspects"]
-    assert suspects, "the fakes raise three items by a tenth of all reports"
-    page.get_by_role("button", name="Make them the targets").click()
-    targets = ",".join(map(str, sorted(each["item"] for each in suspects)))
-    page.wait_for_url(lambda url: parse_qs(url.partition("?")[2]).get("targets") == [targets])
-    table(page)
-    page.get_by_label("Sort by").select_option("suspicion")
-    first = suspects[0]["label"]
-    expect(page.locator(".rows[role=table] .line").nth(1)).to_contain_text(first)
-
-
-def test_series_shows_sum_band_and_items(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open("#/series/cities")
-    page.get_by_text("1 of 3 rounds are outside the band").wait_for()
-    page.get_by_label("Follow an item").fill("Delhi")
-    page.get_by_role("button", name="Follow it").click()
-    page.get_by_role("region", name="Table: Chosen items over rounds").get_by_text(
-        "Delhi"
-    ).wait_for()
-    assert "items=1" in page.url
-    page.reload()
-    page.get_by_role("button", name="Leave out Delhi").wait_for()
-
-
-def test_series_removes_old_message(visitor: Visitor, server: ServerProcess) -> None:
-    opened = server.open_round("grr", items=CITIES, epsilon=3.0, series="passing")
-    look_again = "document.dispatchEvent(new Event('visibilitychange'))"
-    visitor.expects = {0}
-    visitor.context.route("**/rounds?**", lambda route: route.abort())
-    page = visitor.open("#/series/passing")
-    unreachable, empty = (
-        page.get_by_text("cannot be reached"),
-        page.get_by_text("No round of this series has reports"),
-    )
-    unreachable.wait_for()
-    visitor.context.unroute_all()
-    page.evaluate(look_again)
-    empty.wait_for()
-    assert unreachable.count() == 0
-    report(server, opened, 50)
-    page.evaluate(look_again)
-    page.get_by_text("1 round with reports").wait_for()
-
-    assert unreachable.count() + empty.count() == 0
 
 
 def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -> None:

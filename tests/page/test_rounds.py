@@ -29,7 +29,7 @@ def card(page: "Page", name: str) -> "Locator":
 
 def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess) -> None:
     """A list of cards takes one request; each colour has its text."""
-    opened = poisoned(server, series="weekly")
+    opened = poisoned(server)
     verdicts = {
         "none_seen": "No attack seen",
         "possible": "Attack possible, about 8\u00a0% fake",
@@ -81,9 +81,6 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
         "recover",
         "stats",
     } == set()
-    card(page, opened["name"]).get_by_role("link", name="weekly").click()
-    page.get_by_role("heading", name="Series weekly").wait_for()
-    page.go_back()
     card(page, opened["name"]).click(position={"x": 250, "y": 90})
     page.get_by_role("heading", name=opened["name"]).wait_for()
 

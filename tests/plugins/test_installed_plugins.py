@@ -123,7 +123,7 @@ def test_round_without_its_plugin_can_only_be_listed_and_deleted(
     assert listing["n"] == 1
 
     place = f"/rounds/{stored['id']}"
-    reads = ("parameters", "frequencies", "methods", "alarms", "suspects", "export", "stats")
+    reads = ("parameters", "frequencies", "methods", "alarms", "export", "stats")
     calls = [
         ("GET", "", None),
         *(("GET", f"/{path}", None) for path in reads),

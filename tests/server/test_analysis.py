@@ -1,4 +1,4 @@
-"""Methods, alarms, suspects and inferred targets over HTTP, from counts and from stored reports."""
+"""Methods, alarms and inferred targets over HTTP, from counts and from stored reports."""
 
 import asyncio
 import gc
@@ -187,68 +187,36 @@ def test_attack_raises_alarms_and_honest_users_none(in_process: InProcess) -> No
     assert {"excess", "support-size"} <= raised[1]
 
 
-def test_suspects_rose_in_the_series_and_can_be_targets(
-    in_process: InProcess,
-) -> None:
+def test_items_that_rose_since_the_history_can_be_targets(in_process: InProcess) -> None:
     oracle = frequency_oracle("oue", 2.0, D)
-    items = [f"item {i}" for i in range(D)]
-    rounds = []
     for week in range(3):
-        round = in_process.open_round("oue", 2.0, items=items, series="weekly", name=f"week-{week}")
-        malicious = padded_oue(600)[:, :] if week == 2 else padded_oue(0)
+        round = in_process.open_round("oue", 2.0, domain_size=D, name=f"week-{week}")
+        malicious = padded_oue(600 if week == 2 else 0)
         send(in_process, round, np.concatenate([honest(oracle, 6_000, 10 + week), malicious]))
-        rounds.append(round)
         if week < 2:
             in_process.close_round(round)
-    assert in_process.get(f"/rounds/{rounds[2]}").json()["series"] == "weekly"
-    result = in_process.get("/rounds/week-2/suspects", params={"rate": 0.001}).json()
-    assert result["earlier"] == [rounds[1], rounds[0]]
-    labels = {suspect["label"] for suspect in result["suspects"]}
-    assert {"item 15", "item 20"} <= labels
-    assert all(
-        suspect["now"] > suspect["before"] and suspect["z"] > 3 for suspect in result["suspects"]
-    )
-    body = {"targets": "infer", "malicious_model": "exact"}
-    inferred = in_process.post("/rounds/week-2/recover", json=body).json()["targets"]
-    assert set(TARGETS) <= set(inferred)
-    nan = in_process.get("/rounds/week-2/suspects", params={"drift": "nan"}).json()
-    assert nan["errors"] == [
-        {"field": "drift", "reason": "must be a number from 0 to 1, not 'nan'"}
-    ]
-    quiet = in_process.get("/rounds/week-2/suspects", params={"drift": 1}).json()
-    assert quiet["suspects"] == []
+    body = {"targets": "infer", "malicious_model": "exact", "history": ["week-0", "week-1"]}
+    result = in_process.post("/rounds/week-2/recover", json=body).json()
+    assert set(TARGETS) <= set(result["targets"])
+    assert not any("history" in note for note in result["notes"])
 
 
-def test_suspects_need_an_earlier_closed_round_of_the_series(in_process: InProcess) -> None:
-    oracle = frequency_oracle("grr", 1.0, D)
-    first = in_process.open_round("grr", 1.0, domain_size=D, series="alone")
-    send(in_process, first, honest(oracle, 100, 5))
-    second = in_process.open_round("grr", 1.0, domain_size=D, series="alone")
-    send(in_process, second, honest(oracle, 100, 6))
-    apart = in_process.open_round("grr", 1.0, domain_size=D)
-    for round, why in (
-        (apart, "the round belongs to no series"),
-        (first, "the series alone has no earlier round"),
-        (second, "no earlier round of the series alone is closed and has reports"),
-    ):
-        response = in_process.get(f"/rounds/{round}/suspects")
-        assert problem_of(response) == "invalid-parameter"
-        assert why in response.json()["detail"]
-        inferred = in_process.post(f"/rounds/{round}/recover", json={"targets": "infer"})
-        assert (inferred.status_code, inferred.json()["detail"]) == (422, response.json()["detail"])
-
-
-def test_a_series_holds_rounds_over_the_same_items_alone(in_process: InProcess) -> None:
-    in_process.open_round("grr", 1.0, items=["a", "b"], series="pair")
-    in_process.open_round("oue", 0.5, items=["a", "b"], series="pair")
-    response = in_process.try_open(items=["b", "a"], series="pair")
-    assert problem_of(response) == "series-mismatch"
+def test_inferred_targets_need_a_history(in_process: InProcess) -> None:
+    round = in_process.open_round("grr", 1.0, domain_size=D)
+    send(in_process, round, honest(frequency_oracle("grr", 1.0, D), 100, 5))
+    response = in_process.post(f"/rounds/{round}/recover", json={"targets": "infer"})
+    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
+    assert response.json()["detail"].startswith("history: targets are inferred from earlier rounds")
+    open_round = in_process.open_round("grr", 1.0, domain_size=D)
+    body = {"targets": "infer", "history": [open_round]}
+    response = in_process.post(f"/rounds/{round}/recover", json=body)
+    assert "is still open" in response.json()["detail"]
 
 
 def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InProcess) -> None:
     round = in_process.open_round("grr", 1.0, domain_size=D, read_access="key")
     send(in_process, round, honest(frequency_oracle("grr", 1.0, D), 50, 7))
-    for path in ("methods", "alarms", "suspects"):
+    for path in ("methods", "alarms"):
         assert in_process.get(f"/rounds/{round}/{path}").status_code == 401
     assert in_process.get(f"/rounds/{round}/methods", headers=in_process.admin).status_code == 200
 

@@ -90,11 +90,12 @@ def test_inferred_targets_are_empty_if_nothing_rose(in_process: InProcess) -> No
     oracle = frequency_oracle("oue", 1.0, D)
     reports = wire.pack(oracle.perturb(np.arange(300) % D, np.random.default_rng(2)))
     for name in ("first", "second"):
-        opened = in_process.open_round("oue", 1.0, domain_size=D, series="calm", name=name)
+        opened = in_process.open_round("oue", 1.0, domain_size=D, name=name)
         in_process.submit(opened, reports)
         if name == "first":
             in_process.close_round(opened)
-    answer = in_process.post(f"/rounds/{opened}/recover", json={"targets": "infer"}).json()
+    infer: dict[str, Any] = {"targets": "infer", "history": ["first"]}
+    answer = in_process.post(f"/rounds/{opened}/recover", json=infer).json()
     named = in_process.post(f"/rounds/{opened}/recover", json={"targets": [], "eta": 0}).json()
     words = "no item rose beyond noise, so no targets were taken"
     assert answer["targets"] == []
@@ -106,7 +107,7 @@ def test_inferred_targets_are_empty_if_nothing_rose(in_process: InProcess) -> No
         ({"method": "detection"}, "detection needs the attacked items (targets)"),
         ({"malicious_model": "padded"}, "malicious_model padded needs targets"),
     ):
-        refused = in_process.post(f"/rounds/{opened}/recover", json=body | {"targets": "infer"})
+        refused = in_process.post(f"/rounds/{opened}/recover", json=body | infer)
         assert problem_of(refused) == "invalid-parameter"
         assert refused.json()["detail"] == f"{reason}; {words}"
 

@@ -62,7 +62,6 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         "access",
         "read_access",
         "retention",
-        "series",
         "subset_size",
         "digits",
         "verdict",

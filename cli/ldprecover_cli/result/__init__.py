@@ -1,7 +1,7 @@
 """`result`: what a round found, as reported, corrected and proven."""
 
 from ldprecover_cli.grammar import group
-from ldprecover_cli.result import alarms, certify, frequencies, methods, recover, suspects
+from ldprecover_cli.result import alarms, certify, frequencies, methods, recover
 
 app = group(
     "result",
@@ -14,7 +14,6 @@ app = group(
     frequencies=frequencies.frequencies,
     recover=recover.recover,
     alarms=alarms.alarms,
-    suspects=suspects.suspects,
     certify=certify.certify,
     methods=methods.methods,
 )

@@ -48,7 +48,10 @@ def recover(
     target: KnownTargets = None,
     infer_targets: Annotated[
         bool,
-        Option("--infer-targets", help="Use the items of `ldprecover result suspects` as targets."),
+        Option(
+            "--infer-targets",
+            help="Use the items that rose since the rounds of --history as targets.",
+        ),
     ] = False,
     eta: Eta = "0.2",
     method: RecoveryMethod = "auto",
@@ -76,6 +79,8 @@ def recover(
     """
     if target and infer_targets:
         raise UsageError("give either --target or --infer-targets")
+    if infer_targets and not history:
+        raise UsageError("--infer-targets needs --history")
     options, shares = method_options(option), support_of(support)
     with connected_to(round, url, key, others=history or ()) as (client, chosen):
         round = chosen.reference

@@ -86,12 +86,6 @@ def open_round(
         Literal["forever", "none"],
         Option(help="Whether counted reports are stored: until the round is deleted, or not."),
     ] = "forever",
-    series: Annotated[
-        str | None,
-        Option(
-            help="Series of rounds over the same items, compared by `ldprecover result suspects`."
-        ),
-    ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -137,7 +131,6 @@ def open_round(
             access=access,
             read_access=read_access,
             retention=retention,
-            series=series,
         )
     if json:
         print_json(fields_of(opened))

@@ -1,4 +1,4 @@
-"""Recoveries, alarms and suspects: long computations over reports, in worker processes.
+"""Recoveries, alarms and certificates: long computations over reports, in worker processes.
 
 This file imports nothing: workers import it, and load only numpy and `ldprecover`.
 """

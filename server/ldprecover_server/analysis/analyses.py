@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from ldprecover.evidence.suspects import Suspects
 from ldprecover.recovery import METHODS, Method, RecoveryRequest
 from ldprecover_interface.certificates import CertificateRequest, ImpossibleShareError
 from ldprecover_interface.questions import AnyQuestion, CertificateResult
@@ -14,7 +13,6 @@ from ldprecover_server.analysis.kinds import (
     CertificateAnalysis,
     RecoveryAnalysis,
     Source,
-    SuspectsAnalysis,
     Targets,
     source_of,
 )
@@ -23,7 +21,6 @@ from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import ShareTooSmallError
 from ldprecover_server.rounds import RoundInfo
-from ldprecover_server.storage import StoredRound
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -103,16 +100,6 @@ class Analyses:
         Raises NoReportsError, ParameterError and what `WorkerPool.run` raises.
         """
         return await self._run(AlarmsAnalysis(self._reader, round, rate, canaries), caller)
-
-    async def suspects(
-        self, round: RoundInfo, rate: float, drift: float, caller: Caller
-    ) -> tuple[Suspects, list[StoredRound]]:
-        """Return the items that rose, and the rounds that the round was compared with.
-
-        Raises what `SuspectsAnalysis.look_up` and `WorkerPool.run` raise.
-        """
-        analysis = SuspectsAnalysis(self._reader, round, rate, drift)
-        return await self._run(analysis, caller), analysis.earlier
 
     async def certify(
         self, round: RoundInfo, request: CertificateRequest, caller: Caller

@@ -1,4 +1,4 @@
-"""The kinds of analyses, each as one class: recovery, alarms, suspects, certificates, verdicts."""
+"""The kinds of analyses, each as one class: recovery, alarms, certificates, verdicts."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,6 @@ import numpy as np
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.evidence.alarms import DEFAULT_RATE
-from ldprecover.evidence.suspects import Suspects
 from ldprecover.items import find_items
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import AUTO, METHODS, NEEDS, Method, RecoveryRequest, chosen_method
@@ -27,7 +26,6 @@ from ldprecover_server.analysis.tasks import (
     CertificateTask,
     RecoverResult,
     RecoverTask,
-    SuspectsTask,
     Task,
     VerdictResult,
     VerdictTask,
@@ -38,7 +36,7 @@ from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
 INFER = "infer"
-"""Targets that are inferred from the earlier rounds of the series."""
+"""Targets that are inferred from the rounds of the history."""
 
 Targets = Sequence[str | int] | Literal["infer"]
 
@@ -166,16 +164,14 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         self._targets = targets
         self._canaries = canaries
         self._history_names = history
-        self._earlier: list[StoredRound] | None = None
         self._history: list[StoredRound] = []
 
     def _check(self, key: str | None) -> None:
         named: Sequence[str | int] = ()
-        if self._targets == INFER:
-            self._earlier = self.reader.earlier(self.round, key)
-            self._require_reports("compare")
-        else:
+        if self._targets != INFER:
             named = self._targets
+        elif not self._history_names:
+            raise ParameterError("history: targets are inferred from earlier rounds, so name some")
         items = self.reader.items(self.round) if named or self._canaries else ()
         targets, canaries = find_items(named, items), find_items(self._canaries, items, "canaries")
         self._require_reports("recover from")
@@ -196,7 +192,7 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
     def stored(self) -> bytes | None:
         request = self.request
         is_recommended = request.method == AUTO and not request.assumptions
-        if not is_recommended or self._earlier is not None or self._history:
+        if not is_recommended or self._history:
             return None
         packed = self.reader.stored_recovery(self.round)
         with contextlib.suppress(msgspec.DecodeError):  # another version packed it
@@ -214,19 +210,18 @@ class RecoveryAnalysis(Analysis[RecoverResult]):
         return [
             self.reads,
             *request.values(),
-            None if self._earlier is None else _versions(self._earlier),
+            self._targets == INFER,
             _versions(self._history),
         ]
 
     def _task(self, tally: Tally, is_complete: bool) -> RecoverTask:
         if self.reads and not is_complete:
             raise self._incomplete()
-        tallies = self.reader.tallies
         return RecoverTask(
             oracle=self.round.oracle,
             tally=tally,
-            request=replace(self.request, history=tallies(self.round, self._history)),
-            earlier=None if self._earlier is None else tallies(self.round, self._earlier),
+            request=replace(self.request, history=self.reader.tallies(self._history)),
+            infers_targets=self._targets == INFER,
             reads=self.reads,
         )
 
@@ -260,31 +255,6 @@ class AlarmsAnalysis(Analysis[AlarmsResult]):
 
     def _task(self, tally: Tally, is_complete: bool) -> AlarmsTask:
         return AlarmsTask(self.round.oracle, tally, self._rate, is_complete, self._canaries)
-
-
-class SuspectsAnalysis(Analysis[Suspects]):
-    """The items that rose since the earlier closed rounds of the series (`earlier`)."""
-
-    kind = "suspects"
-    result = Suspects
-
-    def __init__(self, reader: RoundReader, round: RoundInfo, rate: float, drift: float) -> None:
-        super().__init__(reader, round)
-        self._rate = rate
-        self._drift = drift
-        self.is_quick = round.oracle.domain_size <= _QUICK_ITEMS
-        self.earlier: list[StoredRound] = []
-
-    def _check(self, key: str | None) -> None:
-        self.earlier = self.reader.earlier(self.round, key)
-        self._require_reports("compare")
-
-    def _arguments(self) -> list[object]:
-        return [_versions(self.earlier), self._rate, self._drift]
-
-    def _task(self, tally: Tally, is_complete: bool) -> SuspectsTask:
-        earlier = self.reader.tallies(self.round, self.earlier)
-        return SuspectsTask(self.round.oracle, tally, earlier, self._rate, self._drift)
 
 
 class CertificateAnalysis(Analysis[CertificateResult]):

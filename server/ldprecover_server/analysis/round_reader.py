@@ -10,9 +10,6 @@ from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage, StoredRound
 
-_MAX_EARLIER = 50
-"""Rounds of a series, the latest ones, that a round is compared with."""
-
 
 class RoundReader:
     """Reads rounds for analyses; every method blocks on the database."""
@@ -50,21 +47,6 @@ class RoundReader:
         """Return a round's labels. Raises RoundNotFoundError."""
         return self._rounds.items(round)
 
-    def earlier(self, round: RoundInfo, key: str | None) -> list[StoredRound]:
-        """Return the earlier closed rounds of the series. Raises ParameterError if none exists."""
-        before = self._storage.rounds.earlier_in_series(round.seq)
-        closed = [stored for stored in before if stored.state == "closed" and stored.n]
-        if closed:
-            latest = closed[:_MAX_EARLIER]
-            return [stored for stored in latest if self._results.readable(stored.id, key)]
-        if round.series is None:
-            reason = "the round belongs to no series, so there is no round to compare it with"
-        elif before:
-            reason = f"no earlier round of the series {round.series} is closed and has reports"
-        else:
-            reason = f"the series {round.series} has no earlier round to compare this one with"
-        raise ParameterError(reason)
-
     def history(
         self, round: RoundInfo, identifiers: Sequence[str], key: str | None
     ) -> list[StoredRound]:
@@ -87,15 +69,11 @@ class RoundReader:
             rounds[other.seq] = stored
         return list(rounds.values())
 
-    def tallies(self, round: RoundInfo, others: Sequence[StoredRound]) -> RoundTallies:
-        """Return oracle and tally of other rounds over the same items."""
+    def tallies(self, others: Sequence[StoredRound]) -> RoundTallies:
+        """Return oracle and tally of other rounds. Raises RoundNotFoundError."""
         tallies = []
         for stored in others:
             other = self._rounds.info(stored)
-            # Two rounds of a series can be opened concurrently with different items.
-            if not self._storage.rounds.have_same_items(round.seq, other.seq):
-                raise ParameterError(f"the round {stored.name} of the series has other items")
-            tallies.append(
-                (other.oracle, self._storage.rounds.tally(other.seq, other.oracle.summary_size))
-            )
+            tally = self._storage.rounds.tally(other.seq, other.oracle.summary_size)
+            tallies.append((other.oracle, tally))
         return tuple(tallies)

@@ -1,7 +1,7 @@
 """The tasks of workers and their results, packed and unpacked alike in server and worker."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -10,9 +10,10 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.evidence.alarms import Alarm, raise_alarms
-from ldprecover.evidence.suspects import Suspects, suspects
+from ldprecover.evidence.suspects import suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
+    AUTO,
     METHODS,
     Recovery,
     RecoveryInputs,
@@ -69,7 +70,7 @@ class VerdictResult:
 
 @dataclass(frozen=True, eq=False)
 class RecoverTask:
-    """A recovery. If there are `earlier` rounds, the targets are the items that rose since then.
+    """A recovery. With `infers_targets` the targets are the items that rose since the history.
 
     `reads` says whether reports are available.
     """
@@ -77,16 +78,18 @@ class RecoverTask:
     oracle: FrequencyOracle
     tally: Tally
     request: RecoveryRequest
-    earlier: RoundTallies | None
+    infers_targets: bool
     reads: bool
 
     def run(self, reports: ReportSource | None) -> RecoverResult:
         """Return the recovery. Raises ParameterError."""
         request, notes = self.request, list[str]()
         no_suspects = False
-        if self.earlier is not None:
-            items = suspects(self.oracle, self.tally, self.earlier).items
+        if self.infers_targets:
+            items = suspects(self.oracle, self.tally, tuple(request.history)).items
             request, no_suspects = replace(request, targets=items), not items
+            if request.method != AUTO and "history" not in METHODS[request.method].uses:
+                request = replace(request, history=())
         if no_suspects:
             # Without an attack, correcting for an assumed eta would only add noise.
             assumes_eta = "eta" in METHODS[request.method].uses
@@ -126,22 +129,6 @@ class AlarmsTask:
             self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries
         )
         return AlarmsResult(self.tally.n, self.reads, alarms)
-
-
-@dataclass(frozen=True, eq=False)
-class SuspectsTask:
-    """The items that rose in a tally since the earlier rounds."""
-
-    reads: ClassVar[bool] = False
-    oracle: FrequencyOracle
-    tally: Tally
-    earlier: RoundTallies
-    rate: float
-    drift: float
-
-    def run(self, reports: ReportSource | None) -> Suspects:
-        """Return the suspects. Raises ParameterError."""
-        return suspects(self.oracle, self.tally, self.earlier, rate=self.rate, drift=self.drift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +195,9 @@ class VerdictTask:
         )
 
 
-Task = RecoverTask | AlarmsTask | SuspectsTask | CertificateTask | VerdictTask
+Task = RecoverTask | AlarmsTask | CertificateTask | VerdictTask
 
-Result = RecoverResult | AlarmsResult | Suspects | CertificateResult | VerdictResult
+Result = RecoverResult | AlarmsResult | CertificateResult | VerdictResult
 
 
 def pack(result: Result) -> bytes:

@@ -18,7 +18,6 @@ from ldprecover_server.errors import (
     NoCurrentRoundError,
     PluginNotLoadedError,
     RoundNotFoundError,
-    SeriesMismatchError,
 )
 from ldprecover_server.storage.base import Repository
 from ldprecover_server.storage.database import Database
@@ -60,7 +59,6 @@ class StoredRound:
     access: str
     read_access: str
     retention: str
-    series: str | None
     seed: str | None
     n: int
     verdict: str | None
@@ -83,11 +81,10 @@ class Rounds(Repository):
         access: str = "open",
         read_access: str = "public",
         retention: str = "forever",
-        series: str | None = None,
     ) -> StoredRound:
         """Open a round. `retention` is "forever" or "none".
 
-        Raises NameTakenError, and SeriesMismatchError if the series' rounds have other items.
+        Raises NameTakenError.
         """
         items, oracle = msgspec.json.encode(parameters.items), parameters.oracle
         row: dict[str, Any] = {
@@ -102,17 +99,11 @@ class Rounds(Repository):
             "access": access,
             "read_access": read_access,
             "retention": retention,
-            "series": series,
             "state": "open",
             "opened_at": self._now(),
         }
-        of_series = sa.select(rounds.c.seq).where(rounds.c.series == series).limit(1)
-        differs = labels.c["items"] != items
         insert = self.database.insert(rounds).on_conflict_do_nothing(index_elements=["name"])
         with self.database.write() as connection:
-            other = sa.select(labels.c.round).where(labels.c.round.in_(of_series), differs)
-            if series is not None and connection.scalar(other) is not None:
-                raise SeriesMismatchError(f"the rounds of the series {series!r} have other items")
             seq = connection.scalar(insert.returning(rounds.c.seq), row)
             if seq is None:
                 raise NameTakenError(f"a round named {name!r} exists")
@@ -131,14 +122,6 @@ class Rounds(Repository):
             if before is not None:
                 query = query.where(rounds.c.seq < find_round(connection, before).seq)
             return [_stored(row) for row in connection.execute(query)]
-
-    def earlier_in_series(self, seq: int) -> list[StoredRound]:
-        """Return the earlier rounds of a round's series, the latest first."""
-        series = sa.select(rounds.c.series).where(rounds.c.seq == seq).scalar_subquery()
-        query = _query().where(rounds.c.series == series, rounds.c.seq < seq)
-        with self.database.read() as connection:
-            rows = connection.execute(query.order_by(rounds.c.seq.desc()))
-            return [_stored(row) for row in rows]
 
     def oracle(self, seq: int) -> FrequencyOracle:
         """Return a round's oracle. Raises RoundNotFoundError and PluginNotLoadedError."""

@@ -52,7 +52,6 @@ rounds = sa.Table(
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key
     _column("retention", sa.String(7)),  # of segments: forever, none
-    sa.Column("series", sa.String(64), index=True),  # rounds with the same items; null for none
     _column("state", sa.String(8)),  # open, closed, or gone: deleted, with rows left to delete
     _column("opened_at", sa.String(32)),
     sa.Column("closed_at", sa.String(32)),

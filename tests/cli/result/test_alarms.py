@@ -1,4 +1,4 @@
-"""Methods, alarms and suspects of a real server, as JSON and as text."""
+"""Methods, alarms and inferred targets of a real server, as JSON and as text."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ D = 12
 
 
 @pytest.fixture(scope="module")
-def series(server: ServerProcess) -> list[str]:
+def weeks(server: ServerProcess) -> list[str]:
     """Two rounds; in the second 800 of 4,800 reports support two items of 12 and no other."""
     oracle, rng = OUE(2.0, D), np.random.default_rng(1)
     bits = np.zeros((800, D), dtype=np.uint8)
@@ -20,9 +20,7 @@ def series(server: ServerProcess) -> list[str]:
     malicious = np.packbits(bits, axis=1, bitorder="little")
     ids = []
     for week in (1, 2):
-        round = server.open_round(
-            "oue", 2.0, items=[f"item {i}" for i in range(D)], series="analysis"
-        )
+        round = server.open_round("oue", 2.0, items=[f"item {i}" for i in range(D)])
         reports = oracle.perturb(rng.integers(D, size=4000), rng)
         for rows in (reports, malicious)[:week]:
             assert server.submit(round["id"], pack(rows)).status_code == 202
@@ -32,55 +30,45 @@ def series(server: ServerProcess) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("command", ["methods", "alarms", "suspects"])
+@pytest.mark.parametrize("command", ["methods", "alarms"])
 def test_json_is_the_response_of_the_server(
-    on_server: Run, server: ServerProcess, series: list[str], command: str
+    on_server: Run, server: ServerProcess, weeks: list[str], command: str
 ) -> None:
-    response = server.http.get(f"/rounds/{series[1]}/{command}").json()
-    assert on_server(f"result {command} {series[1]} --json").json == response
+    response = server.http.get(f"/rounds/{weeks[1]}/{command}").json()
+    assert on_server(f"result {command} {weeks[1]} --json").json == response
 
 
-def test_methods_state_their_needs(on_server: Run, series: list[str]) -> None:
-    lines = on_server(f"result methods {series[1]}").out.splitlines()
+def test_methods_state_their_needs(on_server: Run, weeks: list[str]) -> None:
+    lines = on_server(f"result methods {weeks[1]}").out.splitlines()
     assert any(line.startswith("ldprecover ") and "counts" in line for line in lines)
     assert any(line.startswith("diffstats ") and "reports" in line for line in lines)
 
 
-def test_alarms_show_which_are_raised(on_server: Run, series: list[str]) -> None:
-    quiet, loud = (on_server(f"result alarms {id} --rate 0.000001").out for id in series)
-    assert quiet.startswith(f"{series[0]}: 4,000 reports\n")
+def test_alarms_show_which_are_raised(on_server: Run, weeks: list[str]) -> None:
+    quiet, loud = (on_server(f"result alarms {id} --rate 0.000001").out for id in weeks)
+    assert quiet.startswith(f"{weeks[0]}: 4,000 reports\n")
     assert "RAISED" not in quiet
     assert any(line.startswith("support-size") and "RAISED" in line for line in loud.splitlines())
 
 
-def test_canaries_are_named_by_label(on_server: Run, series: list[str]) -> None:
-    at = f"{series[1]} --canary 'item 4' --canary 'item 9'"
-    assert "canaries" not in on_server(f"result alarms {series[1]}").out
+def test_canaries_are_named_by_label(on_server: Run, weeks: list[str]) -> None:
+    at = f"{weeks[1]} --canary 'item 4' --canary 'item 9'"
+    assert "canaries" not in on_server(f"result alarms {weeks[1]}").out
     lines = on_server(f"result alarms {at}").out.splitlines()
     assert any(line.startswith("canaries") and "RAISED" in line for line in lines)
     recovered = on_server(f"result recover {at} --method ldprecover").words
     assert "does not use canaries" in recovered
     for command in ("alarms", "recover"):
-        error = on_server(f"result {command} {series[1]} --canary none").fails(2)
+        error = on_server(f"result {command} {weeks[1]} --canary none").fails(2)
         assert "'none'" in error
 
 
-def test_suspects_are_shown_and_inferred_as_targets(on_server: Run, series: list[str]) -> None:
-    at = f"{series[1]}"
-    shown = on_server(f"result suspects {at} --rate 0.001").out
-    assert shown.startswith(f"{series[1]}, compared with 1 earlier round of the series")
-    assert "item 4" in shown
-    assert "item 9" in shown
-    assert "No item rose" in on_server(f"result suspects {at} --drift 1").out
-    recovery = on_server(
-        f"result recover {at} --method ldprecover --infer-targets --eta 0.2 --json"
-    ).json
+def test_targets_are_inferred_from_history(on_server: Run, weeks: list[str]) -> None:
+    line = f"result recover --round {weeks[1]} --method ldprecover --infer-targets --eta 0.2"
+    recovery = on_server(f"{line} --history {weeks[0]} --json").json
     assert {4, 9} <= set(recovery["targets"])
+    assert on_server(line).fails(2) == "--infer-targets needs --history"
 
 
-def test_rejects_invalid_rates_and_a_first_round(on_server: Run, series: list[str]) -> None:
-    first = on_server(f"result suspects {series[0]}").error
-    assert first.startswith("the series analysis has no earlier round")
-    nan = on_server(f"result suspects {series[1]} --drift nan").fails(2)
-    assert nan == "drift must be a finite number, not nan"
-    assert "rate" in on_server(f"result alarms {series[0]} --rate 0.7").error
+def test_rejects_invalid_rate(on_server: Run, weeks: list[str]) -> None:
+    assert "rate" in on_server(f"result alarms {weeks[0]} --rate 0.7").error

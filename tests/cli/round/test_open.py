@@ -18,7 +18,7 @@ FOUR = "--epsilon 1 --domain-size 4"
 
 def test_a_round_is_opened_shown_listed_closed_and_deleted(on_server: Run, name: str) -> None:
     opened = on_server(f"round open {name} --epsilon 1 --item soup --item salad --json").json
-    expected = {"name": name, "state": "open", "n": 0, "protocol": "grr", "series": None}
+    expected = {"name": name, "state": "open", "n": 0, "protocol": "grr"}
     assert opened | expected == opened
     assert opened["items"] == ["soup", "salad"]
     assert on_server(f"round show {name} --json").json == opened
@@ -82,7 +82,6 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
         ("--users 0", "--users"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         ("--protocol grr --hash-range 3", "hash_range"),
-        ("--series 'Bad Name'", "series"),
         ("--retention 1w", "retention"),
         ("--item a", "give the items by one of --item, --items"),
         ("--column x", "--column belongs to --dataset"),
@@ -115,19 +114,6 @@ def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: 
 )
 def test_error_begins_with_the_parameter(on_server: Run, options: str, start: str) -> None:
     assert on_server(f"round open {options}").fails(2).startswith(start)
-
-
-def test_shows_series(on_server: Run, name: str) -> None:
-    options = "--epsilon 1 --domain-size 2 --series weekly"
-    on_server(f"round open {name} {options}").succeeds()
-    shown = on_server(f"round show {name}")
-    assert re.search(r"^series +weekly *$", shown.out, re.MULTILINE)
-    fields = on_server(f"round show {name} --json").json
-    expected = {"series": "weekly"}
-    assert fields | expected == fields
-    on_server("round open --epsilon 1 --domain-size 2").succeeds()
-    other = on_server("round show").succeeds()
-    assert "series" not in other.out
 
 
 def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:

@@ -51,7 +51,7 @@ def recovery(
     **fields: Any,
 ) -> RecoverTask:
     """A task that reads reports."""
-    return RecoverTask(oracle, tally, RecoveryRequest(method, **fields), None, reads)
+    return RecoverTask(oracle, tally, RecoveryRequest(method, **fields), False, reads)
 
 
 def alarms() -> Prepare:

@@ -30,7 +30,6 @@ from ldprecover_server.analysis.tasks import (
     AlarmsResult,
     AlarmsTask,
     RecoverResult,
-    SuspectsTask,
     Task,
     unpack,
 )
@@ -209,7 +208,7 @@ async def test_memory_limit_of_one_task_does_not_hold_for_the_next() -> None:
     wide = frequency_oracle("grr", 1.0, 100_000)
     tally = Tally.of(wide, np.arange(100_000, dtype=np.uint32))
     earlier = tuple((wide, Tally(tally.summary + i, tally.n)) for i in range(20))
-    large = SuspectsTask(wide, tally, earlier, 1e-3, 0.0)
+    large = recovery("norm-sub", wide, tally, reads=False, history=earlier)
     async with running_pool(count=1, anonymous_bytes=1 << 22) as pool:
         await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, False), None))
         await pool.run(lambda: (large, None), keyed=True)

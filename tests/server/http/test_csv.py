@@ -38,11 +38,11 @@ def read(text: str) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def poisoned(server: ServerProcess) -> dict[str, Any]:
-    """Two rounds of a series, the first closed, the second with a rise of the fourth item."""
+    """Two rounds, the first closed, the second with a rise of the fourth item."""
     rng, oracle = np.random.default_rng(5), OUE(2.0, len(LABELS))
     rounds = []
     for rows_held in ([0, 1, 2, 5], [3]):
-        opened = server.open_round("oue", 2.0, items=LABELS, series="as-csv")
+        opened = server.open_round("oue", 2.0, items=LABELS)
         reports = oracle.perturb(rng.choice(rows_held, 800), rng)
         assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
         rounds.append(opened)
@@ -71,11 +71,10 @@ def test_frequencies_are_the_columns_of_the_json(
 
 
 def test_no_label_is_a_formula(server: ServerProcess, poisoned: dict[str, Any]) -> None:
-    for path in ("frequencies", "suspects"):
-        text = server.get(f"/rounds/{poisoned['id']}/{path}?format=csv").text
-        for line in text.splitlines():
-            assert line.startswith('"')
-            assert line[1] not in "=+-@\uff1d"
+    text = server.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text
+    for line in text.splitlines():
+        assert line.startswith('"')
+        assert line[1] not in "=+-@\uff1d"
     labels = [
         row["label"]
         for row in read(server.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text)
@@ -119,19 +118,13 @@ def test_a_recovery_with_intervals_has_them(server: ServerProcess) -> None:
     assert [float(row["standard_deviation"]) for row in rows] == answered["standard_deviations"]
 
 
-def test_alarms_and_suspects_are_rows(server: ServerProcess, poisoned: dict[str, Any]) -> None:
+def test_alarms_are_rows(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     path = f"/rounds/{poisoned['id']}"
     alarms = server.get(f"{path}/alarms").json()["alarms"]
     rows = read(server.get(f"{path}/alarms?format=csv").text)
     assert [row["name"] for row in rows] == [alarm["name"] for alarm in alarms]
     assert [float(row["statistic"]) for row in rows] == [alarm["statistic"] for alarm in alarms]
     assert [row["raised"] for row in rows] == [str(alarm["raised"]).lower() for alarm in alarms]
-    suspects = server.get(f"{path}/suspects").json()["suspects"]
-    rows = read(server.get(f"{path}/suspects?format=csv").text)
-    assert suspects
-    assert [(int(row["item"]), float(row["z"])) for row in rows] == [
-        (each["item"], each["z"]) for each in suspects
-    ]
 
 
 def test_empty_round_has_only_counts(server: ServerProcess) -> None:
@@ -140,7 +133,7 @@ def test_empty_round_has_only_counts(server: ServerProcess) -> None:
 
 
 def test_another_form_is_refused(server: ServerProcess, poisoned: dict[str, Any]) -> None:
-    for path in ("frequencies", "alarms", "suspects"):
+    for path in ("frequencies", "alarms"):
         response = server.get(f"/rounds/{poisoned['id']}/{path}?format=xml")
         assert problem_of(response) == "invalid-request"
         assert response.json()["errors"][0]["field"] == "format"

@@ -60,7 +60,6 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
         "protocol": "oue",
         "epsilon": 1,
         "domain_size": 8,
-        "series": "pairs",
         "retention": "none",
     }
     pairs = http.post("/rounds", json=pair, headers=admin).json()["id"]
@@ -77,7 +76,6 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
             json={"protocol": "grr", "epsilon": 1, "domain_size": 4, "name": opened["name"]},
             headers=admin,
         ),
-        "series-mismatch": http.post("/rounds", json=pair | {"domain_size": 3}, headers=admin),
         "reports-not-kept": http.post(f"/rounds/{pairs}/recover", json={"method": "diffstats"}),
         "idempotency-key-reused": http.post(
             f"{path}/reports", json={"reports": [2]}, headers={"Idempotency-Key": "taken"}

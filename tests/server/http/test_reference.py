@@ -38,7 +38,6 @@ CALLS = {
     ("get", "/rounds/{round}/export"),
     ("get", "/rounds/{round}/methods"),
     ("get", "/rounds/{round}/alarms"),
-    ("get", "/rounds/{round}/suspects"),
 }
 
 
@@ -119,7 +118,6 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
         "certificate",
         "methods",
         "alarms",
-        "suspects",
         "stats",
         "export",
     }

@@ -69,10 +69,7 @@ METHODS: tuple[dict[str, object], ...] = (
         "every-method-and-leave": asking(10, *METHODS, leave=True),
         "alarms": asking(20, "alarms"),
         "alarms-at-every-rate": asking(10, *(f"alarms?rate=0.{i:04d}" for i in range(1, 11))),
-        "suspects": asking(20, "suspects", {"targets": "infer"}),
-        "everything": asking(
-            4, EM, *METHODS, "alarms", "methods", "suspects", "frequencies", leave=True
-        ),
+        "everything": asking(4, EM, *METHODS, "alarms", "methods", "frequencies", leave=True),
     },
 )
 def test_no_long_analysis_stops_the_server(new_target: NewTarget, attack: MakeAttack) -> None:
@@ -85,11 +82,10 @@ WIDE = 100_000
 
 
 @variations(
-    {"all": asking(60, "alarms", "methods", "suspects", "frequencies", {}, leave=True)},
+    {"all": asking(60, "alarms", "methods", "frequencies", {}, leave=True)},
     {
         "alarms": asking(60, "alarms", leave=True),
         "alarms-unread": asking(500, "alarms", read=False),
-        "suspects": asking(500, "suspects", leave=True),
         "frequencies": asking(500, "frequencies", leave=True),
         "recover": asking(500, {}, leave=True),
     },

@@ -1,4 +1,4 @@
-"""Analyses of a round: the recovery methods that fit it, alarms and suspects."""
+"""Analyses of a round: the recovery methods that fit it, and alarms."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
-from ldprecover.evidence.suspects import DEFAULT_RATE as DISCOVERY_RATE
 from ldprecover.items import MAX_CANARIES
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import (
@@ -16,8 +15,6 @@ from ldprecover_interface.analysis import (
     MethodOption,
     Methods,
     MethodSummary,
-    Suspect,
-    Suspects,
 )
 from ldprecover_server.errors import (
     InvalidParameterError,
@@ -108,68 +105,5 @@ async def get_alarms(
     return json_response(
         Alarms.model_construct(
             round=info.id, n=result.n, reports_read=result.reports_read, alarms=alarms
-        )
-    )
-
-
-@router.get(
-    paths.SUSPECTS,
-    response_model=Suspects,
-    responses={
-        200: AS_CSV,
-        **problems(*READ, *ANALYSIS, NoReportsError, InvalidRequestError, InvalidParameterError),
-    },
-    openapi_extra=KEY_IF_NEEDED,
-)
-async def get_suspects(
-    request: Request,
-    round: RoundReference,
-    caller: Reader,
-    rate: Annotated[
-        float,
-        Query(
-            gt=0, lt=0.5, description="False-discovery rate: the expected share of false suspects."
-        ),
-    ] = DISCOVERY_RATE,
-    drift: Annotated[
-        float,
-        Query(
-            ge=0,
-            le=1,
-            allow_inf_nan=False,
-            description="Standard deviation by which true frequencies may change.",
-        ),
-    ] = 0.0,
-    form: Format = "json",
-) -> Response:
-    """List the items that rose by more than their noise since the earlier rounds of the series."""
-    info = await caller.read(round)
-    rise, earlier = await cancel_on_disconnect(
-        request, caller.services.analyses.suspects(info, rate, drift, caller)
-    )
-    rounds = caller.services.rounds
-    labels = await caller.run(rounds.items, info) if rise.items else []
-    suspects = [
-        Suspect.model_construct(
-            item=item,
-            label=labels[item],
-            before=float(rise.before[item]),
-            now=float(rise.now[item]),
-            z=float(rise.z[item]),
-            p_value=float(rise.p_values[item]),
-        )
-        for item in rise.items
-    ]
-    if form == "csv":
-        # The label, which a caller chose, comes first: see `to_csv`.
-        columns = ("label", "item", "before", "now", "z", "p_value")
-        rows = (tuple(getattr(each, name) for name in columns) for each in suspects)
-        return csv(f"suspects-{info.id}", columns, rows)
-    return json_response(
-        Suspects.model_construct(
-            round=info.id,
-            earlier=[stored.id for stored in earlier],
-            rate=rise.rate,
-            suspects=suspects,
         )
     )

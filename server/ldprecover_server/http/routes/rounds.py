@@ -27,7 +27,6 @@ from ldprecover_server.errors import (
     NameTakenError,
     ReportsGoneError,
     RoundNotFoundError,
-    SeriesMismatchError,
 )
 from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.dependencies import (
@@ -51,7 +50,7 @@ _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
-    *("access", "read_access", "retention", "series"),
+    *("access", "read_access", "retention"),
 )
 """Fields that a response copies from the stored round."""
 _FOREVER = "public, max-age=31536000, immutable"
@@ -75,7 +74,6 @@ async def _admin_small(request: Request) -> int:
         *STORAGE,
         *BODY,
         NameTakenError,
-        SeriesMismatchError,
         ReportsGoneError,
         InvalidParameterError,
     ),
@@ -97,7 +95,6 @@ def _open(services: Services, new: NewRound) -> Response:
         access=new.access,
         read_access=new.read_access,
         retention=new.retention,
-        series=new.series,
     )
     return _round(services, None, stored, info, 201, {"Location": paths.round_path(stored.id)})
 

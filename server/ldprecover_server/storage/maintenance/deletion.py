@@ -55,7 +55,7 @@ class Deletion(Repository):
         with self.database.write() as connection:
             round = find_round(connection, identifier)
             mark = f"!{round.seq}"  # not a valid name or id
-            values = {"state": "gone", "id": mark, "name": mark, "series": None}
+            values = {"state": "gone", "id": mark, "name": mark}
             if not end_round(self.database, connection, round.seq, NOT_GONE, values):
                 raise RoundNotFoundError("the round was deleted")
         self.delete_rest(for_seconds(_CALL_SECONDS))

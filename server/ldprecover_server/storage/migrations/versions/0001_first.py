@@ -49,7 +49,6 @@ def upgrade() -> None:
         _column("access", sa.String(8)),
         _column("read_access", sa.String(8)),
         _column("retention", sa.String(7)),
-        sa.Column("series", sa.String(64), index=True),
         _column("state", sa.String(8)),
         _column("opened_at", sa.String(32)),
         sa.Column("closed_at", sa.String(32)),

@@ -1,9 +1,8 @@
 // What a method concludes about an attack, and whether it helps, as text and tables.
 
-import { numeric } from "../chart/frame.js";
 import { table } from "../chart/table.js";
 import { h, notice } from "../dom.js";
-import { count, frequency, isolated, number, percent, plural } from "../format.js";
+import { count, isolated, number, percent, plural } from "../format.js";
 
 const SHOWN = 20;
 
@@ -90,26 +89,6 @@ function projected(values) {
     tau = next;
   }
   return Float64Array.from(values, (value) => Math.max(0, value - tau));
-}
-
-/** A table of the items that rose since earlier rounds. */
-export function suspectsTable(suspects, signal) {
-  const columns = [
-    { title: "Item", kind: "text", value: (row) => row.label },
-    numeric("Before", (row) => row.before, frequency),
-    numeric("Now", (row) => row.now, frequency),
-    numeric(
-      "Rise in standard errors",
-      (row) => row.z,
-      (value) => number(value),
-    ),
-    numeric(
-      "p-value",
-      (row) => row.p_value,
-      (value) => number(value, 2),
-    ),
-  ];
-  return table({ columns, rows: suspects, caption: "Suspects", signal }).root;
 }
 
 /** What an answer of GET /alarms says. */

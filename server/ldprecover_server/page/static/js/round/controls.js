@@ -200,7 +200,7 @@ export function controls(settings, labels, changed) {
       show();
     },
     show,
-    /** Offer the earlier closed rounds of the series as clean rounds. */
+    /** Offer closed rounds over the same items as clean rounds. */
     setEarlier(rounds) {
       cleaning.hidden = rounds.length === 0;
       fill(

@@ -3,7 +3,7 @@
 import { fill, h, menu } from "../dom.js";
 import { day, number, plural } from "../format.js";
 import { help } from "../help.js";
-import { go, link } from "../router.js";
+import { go } from "../router.js";
 
 /** Make the head of a round's view; `show()` updates it after a change of the round. */
 export function header(round, signal) {
@@ -49,11 +49,6 @@ export function header(round, signal) {
         ` · ε = ${number(round.epsilon)} `,
         help("epsilon"),
         ` · ${plural(round.items.length, "item")} · `,
-        round.series && [
-          "series ",
-          h("a", { href: link(["series", round.series]) }, round.series),
-          " · ",
-        ],
         state,
       ),
       actions,

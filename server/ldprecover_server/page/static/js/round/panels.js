@@ -1,11 +1,10 @@
-// Panels of a round as text: alarms, methods, suspects.
+// Panels of a round as text: alarms and methods.
 
 import { sentenceOf } from "../api.js";
 import { fill, h, notice } from "../dom.js";
-import { count, number, percent, plural } from "../format.js";
+import { count, number, plural } from "../format.js";
 import { help } from "../help.js";
-import { link } from "../router.js";
-import { alarmTests, concluded, suspectsTable, uselessness } from "./conclusions.js";
+import { alarmTests, concluded, uselessness } from "./conclusions.js";
 
 /** The panel of alarms; `show({answer, error})` takes the last test, `testNow` asks for another. */
 export function alarmPanel(testNow) {
@@ -101,46 +100,4 @@ function said(found, isOld, n) {
     ),
     answer.conclusions && concluded(answer.conclusions),
   ];
-}
-
-/** The items that rose since earlier rounds; `makeTargets(indices)` makes them targets. */
-export function suspectsPanel(round, makeTargets, signal) {
-  const place = h("div", {});
-  return {
-    root: h("section", { class: "card" }, h("h2", {}, "Suspects"), place),
-    wait(why) {
-      fill(place, h("p", {}, why));
-    },
-    fail(error) {
-      fill(place, notice("bad", sentenceOf(error)));
-    },
-    show(found) {
-      const compared = plural(found.earlier.length, "earlier closed round");
-      if (found.suspects.length === 0)
-        return fill(
-          place,
-          h("p", {}, `No item rose since ${compared} of the series by more than its noise.`),
-        );
-      return fill(
-        place,
-        h(
-          "p",
-          {},
-          `${plural(found.suspects.length, "item")} rose since ${compared} of the series `,
-          h("a", { href: link(["series", round.series]) }, round.series),
-          ` by more than noise explains; of such suspicions at most ${percent(found.rate, 0)} are expected to be false. A true trend is suspected too.`,
-        ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "small",
-            onclick: () => makeTargets(found.suspects.map((each) => each.item)),
-          },
-          "Make them the targets",
-        ),
-        suspectsTable(found.suspects, signal),
-      );
-    },
-  };
 }

@@ -1,17 +1,17 @@
-// "Methods and tests" of a round: other recoveries, what is proven, alarms, suspects, the truth and the series.
+// "Methods and tests" of a round: other recoveries, what is proven, alarms and the truth.
 
 import { get, isAbort, roundPath, sentenceOf } from "../api.js";
 import { h, notice, fill } from "../dom.js";
-import { overTime, roundsOf } from "../series.js";
 import { controls } from "./controls.js";
 import { bestEstimate, collected, others } from "./items.js";
-import { alarmPanel, methodNotes, suspectsPanel } from "./panels.js";
+import { alarmPanel, methodNotes } from "./panels.js";
 import { AUTO, isFast } from "./recoveries.js";
 import { question, reasonAgainst } from "./settings.js";
 import { truthPanel } from "./truth.js";
 
 const GROWTH = 1.1; // tests are repeated after a tenth more reports,
 const SECONDS = 30; // and at least this time
+const MOST_COMPARED = 20; // rounds whose items are compared with those of the round
 
 /** Make the panels of a round; `core` and the panel of its certificate are the view's. */
 export function testsPanel(core, certificate) {
@@ -20,18 +20,8 @@ export function testsPanel(core, certificate) {
   const alarms = alarmPanel(core.findAlarms);
   const notes = methodNotes();
   const truth = truthPanel(round.items, core.later, signal);
-  const suspects = suspectsPanel(
-    round,
-    (indices) => {
-      settings.targets = new Set(indices);
-      changed("targets");
-    },
-    signal,
-  );
-  const history = round.series ? overTime(round.series, signal) : null;
   const said = h("div", {});
   let methods = [];
-  let suspected = new Map();
   let tested = null; // {n, at, state} of the last tests
 
   function askMethods(why) {
@@ -49,48 +39,10 @@ export function testsPanel(core, certificate) {
     }
   }
 
-  async function drawHistory() {
-    const rounds = await roundsOf(round.series, signal);
-    await history.draw(rounds, [...settings.targets]);
-    return rounds;
-  }
-
-  /** Request the suspects, if there are earlier rounds to compare with, and draw the series. */
-  async function compareRounds() {
-    if (!round.series) return undefined;
-    try {
-      const rounds = await drawHistory();
-      const mine = rounds.findIndex((each) => each.id === round.id);
-      const earlier = rounds.slice(0, Math.max(0, mine)).filter((each) => each.state === "closed");
-      panel.setEarlier(earlier);
-      if (earlier.length === 0)
-        return suspects.wait("No earlier round of the series is closed and has reports.");
-      const answer = await get(roundPath(round.id, "suspects"), { signal });
-      suspected = new Map(answer.suspects.map((each) => [each.item, each.z]));
-      suspects.show(answer);
-      core.later();
-    } catch (error) {
-      if (!isAbort(error)) suspects.fail(error);
-    }
-    return undefined;
-  }
-
   return {
-    root: h(
-      "div",
-      {},
-      said,
-      panel.root,
-      notes.root,
-      certificate.root,
-      alarms.root,
-      round.series && suspects.root,
-      truth.root,
-      history?.root,
-    ),
+    root: h("div", {}, said, panel.root, notes.root, certificate.root, alarms.root, truth.root),
     truth: truth.get,
     setTruth: truth.set,
-    suspicion: (index) => (suspected.has(index) ? 1e6 + suspected.get(index) : null),
     /** Request what is due. */
     async update() {
       const { n } = core.estimates();
@@ -99,6 +51,7 @@ export function testsPanel(core, certificate) {
         if (methods.length === 0) {
           methods = (await get(roundPath(round.id, "methods"), { signal })).methods;
           panel.setMethods(methods);
+          panel.setEarlier(await sameItems(round, signal));
         }
         askMethods("counts");
         const isSame = tested && tested.n === n && tested.state === round.state;
@@ -109,17 +62,13 @@ export function testsPanel(core, certificate) {
         if (isSame || !isDue) return;
         tested = { n, at: performance.now(), state: round.state };
         if (!core.alarms()) core.findAlarms();
-        await compareRounds();
       } catch (error) {
         if (!isAbort(error)) fill(said, notice("bad", sentenceOf(error)));
       }
     },
     /** Follow a change of the settings. */
     changed(what) {
-      if (what === "targets") {
-        panel.show();
-        if (history) drawHistory().catch(suspects.fail);
-      }
+      if (what === "targets") panel.show();
       askMethods(what);
     },
     /** Draw what the methods say, given the recoveries that the chart shows. */
@@ -145,4 +94,25 @@ export function testsPanel(core, certificate) {
       truth.show(columns, settings.targets);
     },
   };
+}
+
+/** Return the latest other closed rounds over the same items, which may serve as history. */
+async function sameItems(round, signal) {
+  const { rounds } = await get("rounds?limit=200", { signal });
+  const likely = rounds.filter(
+    (each) =>
+      each.state === "closed" &&
+      each.n > 0 &&
+      each.id !== round.id &&
+      each.domain_size === round.domain_size,
+  );
+  const items = JSON.stringify(round.items);
+  const found = [];
+  for (const each of likely.slice(0, MOST_COMPARED)) {
+    const isEqual =
+      each.digest === round.digest ||
+      JSON.stringify((await get(roundPath(each.id, "parameters"), { signal })).items) === items;
+    if (isEqual) found.push(each);
+  }
+  return found;
 }

@@ -2,7 +2,7 @@
 
 import { get, isAbort, needsKey, onKey, poll, roundPath, sentenceOf } from "../api.js";
 import { announce, fill, h, notice } from "../dom.js";
-import { count, isolated, number, plural } from "../format.js";
+import { count, isolated, number } from "../format.js";
 import { help } from "../help.js";
 import { header } from "./header.js";
 import { errorBars, itemsChart } from "./items.js";
@@ -271,7 +271,7 @@ function live({ main, query, signal }, round, estimates) {
         !certificate || certificate.isPending() || [AUTO.name, ...names].some(known.isPending),
       truth: tests ? tests.truth() : truth && { frequencies: truth },
       raised: currentVerdict().raised,
-      suspicion: (index) => tests?.suspicion(index) ?? suspicion(index),
+      suspicion,
       mayChoose: tests !== null,
     });
     tests?.draw(recovered);

@@ -8,6 +8,5 @@ export const VIEWS = [
     load: ([id]) => (id === undefined ? import("./rounds.js") : import("../round/view.js")),
   },
   { path: "open", title: "Open a round", load: () => import("./open.js") },
-  { path: "series", title: "A series of rounds", load: () => import("./series.js") },
   { path: "plan", label: "Planner", title: "Plan a round", load: () => import("./plan.js") },
 ];

@@ -11,7 +11,7 @@ import { go } from "../router.js";
 const AUTO = "auto";
 const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
 const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
-const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "series", "retention"];
+const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "retention"];
 const FOLDED = ["access", "read_access"];
 
 export async function show({ main, query, signal }) {
@@ -47,7 +47,6 @@ export async function show({ main, query, signal }) {
     users: input("users", { type: "number", min: 1, max: 1e12, step: 1, value: "10000" }),
     items: h("textarea", { name: "items", rows: 6, spellcheck: "false" }),
     domain_size: input("domain_size", { type: "number", min: 2, max: 100000, step: 1 }),
-    series: input("series", { pattern: NAME, title: NAME_SAID }),
     retention: select("retention"),
     access: select("access"),
     read_access: select("read_access"),
@@ -80,12 +79,12 @@ export async function show({ main, query, signal }) {
   const more = h(
     "details",
     { open: controls.retention.value !== fields.retention.default },
-    h("summary", {}, "Who may report and read, retention, series, and more"),
+    h("summary", {}, "Who may report and read, retention, and more"),
     h(
       "p",
       {},
       "Terms: ",
-      ["ticket", "retention", "series"].map((term) => [term, " ", help(term), " "]),
+      ["ticket", "retention"].map((term) => [term, " ", help(term), " "]),
     ),
     h(
       "div",
@@ -93,7 +92,6 @@ export async function show({ main, query, signal }) {
       helped("access", "Who may report"),
       helped("read_access", "Who may read"),
       helped("retention", "Retention of reports"),
-      helped("series", "Series", `Optional: ${NAME_SAID}.`),
       own.map((name) => helped(name, name.replaceAll("_", " "))),
     ),
   );
@@ -185,8 +183,7 @@ function faultOf(list) {
 /** The request body, without empty fields; the server validates it. */
 function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
-  for (const name of ["name", "series"])
-    if (controls[name].value.trim()) body[name] = controls[name].value.trim();
+  if (controls.name.value.trim()) body.name = controls.name.value.trim();
   for (const name of ["domain_size", ...own]) {
     const control = controls[name];
     if (control.value !== "" && !control.disabled) body[name] = Number(control.value);

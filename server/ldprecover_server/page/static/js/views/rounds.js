@@ -114,10 +114,6 @@ function card(first, changed) {
       "p",
       { class: "quiet" },
       `${round.protocol.toUpperCase()} · ε = ${number(round.epsilon)} · ${plural(round.domain_size, "item")}`,
-      round.series && [
-        " · series ",
-        h("a", { href: link(["series", round.series]) }, round.series),
-      ],
     ),
     top,
   );
