@@ -64,7 +64,7 @@ def test_canaries_are_named_by_label(on_server: Run, weeks: list[str]) -> None:
 
 
 def test_targets_are_inferred_from_history(on_server: Run, weeks: list[str]) -> None:
-    line = f"result recover --round {weeks[1]} --method ldprecover --infer-targets --eta 0.2"
+    line = f"result recover {weeks[1]} --method ldprecover --infer-targets --eta 0.2"
     recovery = on_server(f"{line} --history {weeks[0]} --json").json
     assert {4, 9} <= set(recovery["targets"])
     assert on_server(line).fails(2) == "--infer-targets needs --history"
