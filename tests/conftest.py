@@ -133,8 +133,6 @@ class ServerProcess(Calls):
                 f"the server did not start (exit {self._process.wait()}):\n{self.log.read_text()}"
             )
         self.url = next(word for word in self.lines[0].split() if word.startswith("http://"))
-        operation = [line.split()[-1] for line in self.lines if line.startswith("Readiness")]
-        self.operation_url = operation[0] if operation else self.url
         # It listens before it prints: connections wait for it, nothing has to be polled. Without
         # TLS there is nothing to verify, and reading the authorities' certificates takes 20 ms.
         http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)

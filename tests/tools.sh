@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sees that the tools are there with which the tests read what deploy/ holds, the browser and Node that run what is
-# written in JavaScript, and the proxy that a page shows. Where one is missing it is installed from Debian, by root and
+# written in JavaScript, and the proxy of deploy/. Where one is missing it is installed from Debian, by root and
 # where no service would be started along with it; else the tests that need it are skipped.
 set -eu
 
@@ -9,13 +9,12 @@ command -v chromium >/dev/null || missing="$missing chromium"
 command -v node >/dev/null || missing="$missing nodejs"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
-# This one's package would start it, but where the machine forbids that, as containers of Debian do.
-[ ! -x /usr/sbin/policy-rc.d ] || [ -x /usr/sbin/nginx ] || missing="$missing nginx"
+[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$missing nginx-light"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then
     echo "Installing Debian's$missing for the tests ..."
-    export DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1  # at which no service is started
     log=$(mktemp)
     # shellcheck disable=SC2086  # a list of packages
     if { apt-get update -qq && apt-get install -qq --no-install-recommends $missing; } >"$log" 2>&1 </dev/null; then

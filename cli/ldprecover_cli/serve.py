@@ -21,7 +21,7 @@ from ldprecover_server.errors import KeyNotFoundError, ServiceError
 
 _PREFIX = "LDPRECOVER_"
 _SHOWN = (
-    *("host", "port", "operation_port", "allowed_hosts", "cors_origins"),
+    *("host", "port", "allowed_hosts", "cors_origins"),
     *("database_url", "workers", "admin_key", "plugins", "log_format"),
 )
 """Settings that `--help` shows; `--help-all` shows the others too."""

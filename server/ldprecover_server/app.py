@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 from asyncio import create_task, gather, get_running_loop, wait
 from collections.abc import AsyncIterator
-from http import HTTPStatus
 from importlib.metadata import version
 from threading import Lock
-from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI
-from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_interface import paths
@@ -24,8 +21,6 @@ from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.worker_pool import WorkerPool
-from ldprecover_server.errors import HeadTooLargeError, NotHttpError
-from ldprecover_server.file_limits import max_connections
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems
 from ldprecover_server.http.bodies import BodyMemory
@@ -35,17 +30,12 @@ from ldprecover_server.http.dependencies import (
     UNWRITTEN_BYTES,
     Services,
 )
-from ldprecover_server.http.edge import EDGE, ConnectionLimit, Edge, RejectedError
 from ldprecover_server.http.middleware.allowed_hosts import AllowedHosts
-from ldprecover_server.http.middleware.backpressure import Backpressure
 from ldprecover_server.http.middleware.cors import Cors
 from ldprecover_server.http.middleware.head import Head
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
-from ldprecover_server.http.middleware.operation_port import OperationPort
 from ldprecover_server.http.middleware.security_headers import SecurityHeaders
 from ldprecover_server.http.middleware.start_limit import StartLimit
-from ldprecover_server.http.middleware.unread_bodies import CloseUnreadBodies
-from ldprecover_server.http.problems import problem_response
 from ldprecover_server.http.routes import (
     analysis,
     operation,
@@ -66,9 +56,9 @@ from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
 from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
-_SHORT_STARTS, _STARTS = 128, 4
-"""Submissions and health checks, and other requests, that start in one turn of the event loop. The
-others take a millisecond each or more, so they do not delay the short ones."""
+_STARTS = 4
+"""Requests other than submissions and health checks that start in one turn of the event loop: each
+takes a millisecond or more."""
 
 _LEAST_ANALYSIS = 16 << 20
 """Least bytes of an analysis without a key: most methods need them for 100,000 items."""
@@ -101,10 +91,7 @@ class Application:
             metrics=self.metrics,
         )
         self.bodies = BodyMemory(
-            settings.queue_bytes,
-            limits.BODY_SECONDS,
-            limits.ANONYMOUS_BODY_SECONDS,
-            anonymous=0.5 / settings.workers,
+            settings.queue_bytes, limits.BODY_SECONDS, limits.ANONYMOUS_BODY_SECONDS
         )
         self.workers = WorkerPool(
             settings.analyses,
@@ -116,12 +103,6 @@ class Application:
             disk_bytes=settings.analysis_disk_bytes,
             metrics=self.metrics,
         )
-        connections = ConnectionLimit(
-            max_connections(settings.connections, settings.analyses),
-            on_count=self.metrics.connections.set,
-            on_evict=self.metrics.connections_evicted.inc,
-        )
-        self.edge = Edge(connections, _rejection_response, self.workers.close)
         rates = None
         if settings.report_rate:
             rates = ReportRates(settings.report_rate, settings.report_burst)
@@ -167,43 +148,27 @@ class Application:
             scrape=self.scrape,
         )
         self.api = self._make_api()
-        self._short = StartLimit(self._answer_short, _SHORT_STARTS)
         self._submit = SubmissionRoute(self._services)
-        self._health = CloseUnreadBodies(SecurityHeaders(operation.HEALTH))
-        others = SecurityHeaders(Head(self.api))
-        self._others = StartLimit(
-            CloseUnreadBodies(Backpressure(others, settings.answer_bytes, settings.answer_seconds)),
-            _STARTS,
-        )
+        self._health = SecurityHeaders(operation.HEALTH)
+        self._others = StartLimit(SecurityHeaders(Head(self.api)), _STARTS)
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)
-        if settings.operation_port is not None:
-            app = OperationPort(app, settings.operation_port)
         if (names := settings.host_names) is not None:
             app = AllowedHosts(app, names)
         self._app = Instrumentation(app, self.metrics)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            scope.setdefault("state", {})  # not every server sets it
         await self._app(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (
-            paths.is_submission(scope["path"])
-            or (scope["path"] == paths.HEALTHZ and scope["method"] == "GET")
-        ):
-            await self._short(scope, receive, send)
-        else:
-            await self._others(scope, receive, send)
-
-    async def _answer_short(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == paths.HEALTHZ:
+        if scope["type"] == "http" and paths.is_submission(scope["path"]):
+            await self._submit(scope, receive, send)
+        elif scope["type"] == "http" and _asks_for_health(scope):
             scope["route_path"] = paths.HEALTHZ
             await self._health(scope, receive, send)
         else:
-            await self._submit(scope, receive, send)
+            await self._others(scope, receive, send)
 
     def _make_api(self) -> FastAPI:
         """Return the FastAPI application of all calls but submissions."""
@@ -233,13 +198,13 @@ class Application:
         return api
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+    async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
         self.ingest.start(get_running_loop())
         self.workers.start()
         housekeeping = create_task(Housekeeping(self.storage, self.metrics).run())
         verdicts = create_task(self.verdicts.run())
         try:
-            yield {EDGE: self.edge}
+            yield
         finally:
             verdicts.cancel()
             await self.workers.stop()
@@ -262,6 +227,5 @@ class Application:
         self.storage.close()
 
 
-def _rejection_response(rejected: RejectedError) -> Response:
-    too_large = rejected.status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-    return problem_response((HeadTooLargeError if too_large else NotHttpError)(str(rejected)))
+def _asks_for_health(scope: Scope) -> bool:
+    return bool(scope["path"] == paths.HEALTHZ and scope["method"] == "GET")

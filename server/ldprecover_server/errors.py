@@ -97,19 +97,42 @@ class MethodNotAllowedError(ServiceError):
 class NotHttpError(ServiceError):
     """The bytes on the connection are not an HTTP request.
 
-    The bytes are not an HTTP request, or its method is not an HTTP method.
+    The bytes are not an HTTP request, or its method is not an HTTP method. The proxy in front of
+    the server answers this.
     """
 
     type = ProblemType.INVALID_HTTP
 
 
 class HeadTooLargeError(ServiceError):
-    """The request line, the headers or the framing of chunks is too long or has too many parts.
+    """The request line, a header or all headers are too long.
 
-    Send fewer headers, shorter headers, a shorter path, fewer query fields or larger chunks.
+    Send fewer or shorter headers, or a shorter path. The proxy in front of the server answers this.
     """
 
     type = ProblemType.HEAD_TOO_LARGE
+
+
+class ServerTimeoutError(ServiceError):
+    """The server takes too long to accept or to answer a request.
+
+    It is unknown whether a submission was stored. Try again with the same idempotency key and the
+    same bytes. The proxy in front of the server answers this.
+    """
+
+    type = ProblemType.SERVER_TIMEOUT
+    retry_after = 1
+
+
+class ServerUnreachableError(ServiceError):
+    """The proxy cannot reach the server, or lost it before its answer.
+
+    It is unknown whether a submission was stored. Try again with the same idempotency key and the
+    same bytes. The proxy in front of the server answers this.
+    """
+
+    type = ProblemType.SERVER_UNREACHABLE
+    retry_after = 1
 
 
 class HeaderError(ServiceError):
@@ -160,6 +183,10 @@ class BodyTimeoutError(ServiceError):
     """
 
     type = ProblemType.BODY_TIMEOUT
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {"Connection": "close"}
 
 
 class BodyTooLargeError(ServiceError):
@@ -238,7 +265,8 @@ class ForbiddenError(ServiceError):
     """The key does not have the scope that the call needs.
 
     A key of scope `report` may submit reports, one of scope `analyst` may read results, and one
-    of scope `admin` may make every call.
+    of scope `admin` may make every call. The proxy in front of the server serves `/metrics` and
+    `/readyz` to nobody.
     """
 
     type = ProblemType.FORBIDDEN
@@ -269,7 +297,8 @@ class RateLimitedError(ServiceError):
     """The key has submitted as many reports as its rate allows.
 
     Nothing was stored. Send the submission again after the seconds in Retry-After, with the
-    same idempotency key and the same bytes.
+    same idempotency key and the same bytes. The proxy in front of the server answers so too, if
+    too many requests or connections come from one address.
     """
 
     type = ProblemType.RATE_LIMITED

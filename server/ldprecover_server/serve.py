@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import functools
 import gc
 import multiprocessing
 import os
 import platform
+import resource
 import signal
 import socket
 import sys
@@ -27,8 +27,6 @@ from ldprecover import PluginError, counting, plugins
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.file_limits import max_connections
-from ldprecover_server.http.edge import EdgeProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
@@ -40,24 +38,17 @@ _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
 answer, and on a busy machine that takes longer than uvicorn's default of 5 seconds."""
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-"""Parameters of `mallopt` in <malloc.h>."""
-_LARGE_BLOCK_BYTES = 1 << 16
-_TRIM_BYTES = 16 << 20
-_ARENAS = 2
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _CLOSE_SECONDS = 5
 """Seconds to close the storage after the requests in progress, before the process ends anyway."""
 
-_ACCEPTS_PER_TURN = 64
-"""Connections accepted in one turn of the event loop. uvloop accepts one per listening socket: with
-one socket, a client would wait 1,000 turns behind 1,000 that reconnect without end; a turn takes
-longer, the more connections are open."""
+_KEEP_ALIVE_SECONDS = 60
+"""Seconds after which an idle connection is closed: longer than in the proxy, which must close it
+first."""
 
-_UNSENT_BYTES = 1 << 16
-"""Bytes that the kernel buffers per connection beyond those in transit."""
+_OPEN_FILES = 65_536
+"""Open files that the process asks for: each connection is one."""
 
 
 def serve(settings: Settings) -> None:
@@ -66,17 +57,11 @@ def serve(settings: Settings) -> None:
     The caller's handlers of the two decide how the process ends; by default SIGTERM kills it, and
     SIGINT raises KeyboardInterrupt. They also apply until the server runs.
 
-    Raises ConfigurationError for settings that cannot work, and OSError if the limit on open files
-    is too low.
+    Raises ConfigurationError for settings that cannot work.
     """
     _load_plugins(settings)
-    max_connections(settings.connections, settings.analyses)
+    _raise_file_limit()
     with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
-        listeners = [listener]
-        if settings.operation_port is not None:
-            operation = stack.enter_context(_listen(settings.host, settings.operation_port))
-            listeners.append(operation)
-            settings = settings.model_copy(update={"operation_port": operation.getsockname()[1]})
         storage = Storage(settings.database_url)
         if settings.workers > 1 and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
@@ -91,8 +76,11 @@ def serve(settings: Settings) -> None:
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
         if key is not None:
             print(f"Admin key, shown this once: {key}", flush=True)
-        if len(listeners) > 1:
-            print(f"Readiness and metrics: {_url(listeners[1])}", flush=True)
+        if not settings.is_local:
+            print(
+                "Clients of other machines need a proxy in front, such as that of deploy/nginx",
+                flush=True,
+            )
         print(f"API reference: {url}/docs", flush=True)
         _warn_of_slow_cookies()
         # Other server processes read their settings from the environment.
@@ -103,23 +91,21 @@ def serve(settings: Settings) -> None:
             else "ldprecover_server.serve:create_application",
             factory=True,
             workers=settings.workers,
-            http=EdgeProtocol,
             ws="none",
             log_config=None,  # its loggers use the handler of `logs`
             access_log=False,  # it would log the addresses of reporters
             log_level="warning",
             server_header=False,
             proxy_headers=False,  # addresses are not used
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=settings.shutdown_seconds,
             timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         )
-        for _ in range(_ACCEPTS_PER_TURN - 1):
-            listeners.append(stack.enter_context(listener.dup()))
         if settings.workers > 1:
             logs.configure(settings.log_format)
-            _Supervisor(config, sockets=listeners).run()
+            _Supervisor(config, sockets=[listener]).run()
         else:
-            _Server(config).run(sockets=listeners)
+            _Server(config).run(sockets=[listener])
 
 
 def _warn_of_slow_cookies() -> None:
@@ -127,22 +113,19 @@ def _warn_of_slow_cookies() -> None:
     if sys.version_info < (3, 11, 10) or (3, 12) <= sys.version_info < (3, 12, 6):
         print(
             f"Warning: Python {platform.python_version()} parses cookies in quadratic time "
-            "(CVE-2024-7592). The server drops them; update to 3.11.10, 3.12.6 or 3.13 anyway",
+            "(CVE-2024-7592). A proxy should drop them; update to 3.11.10, 3.12.6 or 3.13 anyway",
             flush=True,
         )
 
 
-def _give_back_memory() -> None:
-    """Make glibc return freed blocks of at least 64 KiB to the system.
-
-    By default it raises that threshold to the largest freed block and keeps an arena per thread, so
-    the memory of large bodies and responses stays in use. Other C libraries do not have `mallopt`.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
-        mallopt(_M_ARENA_MAX, _ARENAS)
+def _raise_file_limit() -> None:
+    """Raise the soft limit on open files as far as necessary and allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        # macOS rejects a soft limit above OPEN_MAX although its hard limit is infinite.
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def create_application() -> ASGIApp:
@@ -163,7 +146,6 @@ def _claim_storage(settings: Settings) -> Storage:
 
 def _application(settings: Settings, storage: Storage) -> ASGIApp:
     """Return the application over a claimed storage; its lifespan closes the storage."""
-    _give_back_memory()
     logs.configure(settings.log_format)
     app = _compose(settings, storage)
     # Objects of the start live as long as the process. Without this, each full collection would
@@ -304,11 +286,6 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on {host} port {port}: {reason}; {hint}"
         ) from error
-
-    # Connections inherit the option. Without it, the kernel would buffer megabytes of each unread
-    # response, and writing them would keep the server busy for seconds.
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
     return listener
 
 

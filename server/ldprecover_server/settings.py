@@ -16,7 +16,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.file_limits import LEAST_CONNECTIONS
 from ldprecover_server.logs import LogFormat
 
 MIB = 1 << 20
@@ -89,9 +88,6 @@ class Settings(BaseSettings):
     """Address to listen on."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """Port to listen on; 0 takes a free one."""
-    operation_port: Annotated[int | None, Field(ge=0, le=65535)] = None
-    """Port for /readyz and /metrics, which are then not found at PORT; 0 takes a free one. Without
-    it they are served at PORT."""
     allowed_hosts: Annotated[
         tuple[Annotated[str, AfterValidator(_check_host)], ...],
         NoDecode,
@@ -114,8 +110,7 @@ class Settings(BaseSettings):
     max_decoded_bytes: Annotated[int, Field(ge=1024)] = 64 * MIB
     """Largest request body after decompression, in bytes."""
     queue_bytes: Annotated[int, Field(ge=1024)] = 112 * MIB
-    """Memory of the request bodies of a process, as sent and decoded, in bytes; beyond it, 503.
-    Callers without a key have half of it, divided among the processes."""
+    """Memory of the request bodies of a process, as sent and decoded, in bytes; beyond it, 503."""
     reports_per_submission: Positive = 1_000_000
     """Reports in one submission; beyond it, 413."""
     report_rate: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -135,14 +130,6 @@ class Settings(BaseSettings):
     commas or as a JSON list; no other plugin is imported."""
     max_domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] = MAX_DOMAIN_SIZE
     """Items of a round."""
-    answer_bytes: Annotated[int, Field(ge=MIB)] = 32 * MIB
-    """Memory of unread responses of more than 32 KiB, in bytes; beyond it, the slowest reader is
-    cut off."""
-    answer_seconds: Positive = 60
-    """Time for a response to be read; beyond it, the client is cut off."""
-    connections: Annotated[int, Field(ge=LEAST_CONNECTIONS)] = 2048
-    """Connections of one process; beyond it, or beyond the limit of open files, the one with the
-    oldest progress is closed."""
     request_seconds: Positive = 30
     """Time that a submission waits for its commit, that a commit is retried, that other calls wait
     for the database, and that Postgres may take for a statement; beyond it, 503, and a retry is
@@ -176,9 +163,17 @@ class Settings(BaseSettings):
     @property
     def host_names(self) -> tuple[str, ...] | None:
         """The names under which clients may call the server; None for any name."""
-        if "*" in self.allowed_hosts or not (self.allowed_hosts or _is_loopback(self.host)):
+        if "*" in self.allowed_hosts or not (self.allowed_hosts or self.is_local):
             return None
         return self.allowed_hosts
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server listens on a loopback address."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     @property
     def secret_key(self) -> str | None:
@@ -193,13 +188,6 @@ class Settings(BaseSettings):
             for name, value in values.items()
             if value is not None
         }
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _to_text(value: Any) -> str:

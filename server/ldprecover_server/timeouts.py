@@ -40,16 +40,6 @@ class Timeouts:
             loop.call_later(self._interval, self._sweep)
         return self._number
 
-    def oldest(self) -> tuple[float, Callable[[], None]] | None:
-        """Return the start and the callback of the oldest operation, or None."""
-        for due, on_timeout in self._pending.values():
-            return due - self.seconds, on_timeout
-        return None
-
-    def expire_oldest(self) -> None:
-        """Call the callback of the oldest operation now."""
-        self._pending.pop(next(iter(self._pending)))[1]()
-
     def remove(self, number: int) -> None:
         """Remove an operation that has ended."""
         self._pending.pop(number, None)

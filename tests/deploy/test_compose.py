@@ -18,7 +18,8 @@ JOBS = {*DEMO, "address", "keys", "migrate", "secrets"}
 
 def mounted(service: str) -> set[str]:
     """Return the named volumes of a service."""
-    return {volume.split(":")[0] for volume in SERVICES[service].get("volumes", [])}
+    volumes = SERVICES[service].get("volumes", [])
+    return {volume.split(":")[0] for volume in volumes if not volume.startswith("./")}
 
 
 def waits_for(service: str) -> dict[str, str]:
@@ -43,7 +44,7 @@ def test_nothing_that_stays_waits_for_the_demo() -> None:
 
 
 def test_last_line_names_the_published_address() -> None:
-    (published,) = SERVICES["server"]["ports"]
+    (published,) = SERVICES["proxy"]["ports"]
     address, _, port = published.rpartition(":")
     assert port == "8000"
     command = [*SERVICES["address"]["entrypoint"], *SERVICES["address"]["command"]]
@@ -58,9 +59,10 @@ def test_each_service_waits_for_what_it_needs() -> None:
         "migrate": {"postgres": "service_healthy"},
         "keys": {"migrate": done},
         "server": {"keys": done},
-        "address": {"server": "service_healthy"},
+        "proxy": {"server": "service_healthy"},
+        "address": {"proxy": "service_healthy"},
         "demo-keys": {"migrate": done},
-        "round": {"server": "service_healthy", "demo-keys": done},
+        "round": {"proxy": "service_healthy", "demo-keys": done},
         "users": {"round": done},
         "attacker": {"round": done},
         "analyst": {"users": done, "attacker": done},
@@ -74,7 +76,7 @@ def test_awaited_services_have_health_checks() -> None:
         for name, wait in waits_for(service).items()
         if wait == "service_healthy"
     }
-    assert awaited == {"postgres", "server"}
+    assert awaited == {"postgres", "proxy", "server"}
     for name in awaited:
         assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
     assert "/readyz" in SERVICES["server"]["healthcheck"]["test"][-1]
@@ -94,9 +96,9 @@ def test_only_servers_are_restarted() -> None:
     assert policies == {name: "no" if name in JOBS else "unless-stopped" for name in SERVICES}
 
 
-def test_only_server_is_published_locally() -> None:
+def test_only_the_proxy_is_published_locally() -> None:
     assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == {
-        "server": ["127.0.0.1:${LDPRECOVER_PORT:-8000}:8000"],
+        "proxy": ["127.0.0.1:${LDPRECOVER_PORT:-8000}:8000"],
     }
 
 
@@ -137,6 +139,7 @@ def test_only_makers_of_secrets_may_write_them() -> None:
             "demo-keys": {"report-key", "analyst-key"},
             "postgres": {"database"},
             "server": {"analyses"},
+            "proxy": {"bodies"},
         }.get(name, set())
 
 
@@ -166,21 +169,22 @@ def test_every_variable_has_a_default() -> None:
     )
 
 
-def test_only_the_server_is_on_both_networks() -> None:
+def test_only_the_proxy_reaches_the_server() -> None:
     networks = {name: set(service.get("networks", ())) for name, service in SERVICES.items()}
-    frontend, data = {"frontend"}, {"data"}
+    frontend, backend, data = {"frontend"}, {"backend"}, {"data"}
     assert networks == {
         "secrets": set(),
         "address": set(),
         **dict.fromkeys(("postgres", "migrate", "keys", "demo-keys"), data),
-        "server": frontend | data,
+        "server": backend | data,
+        "proxy": frontend | backend,
         **dict.fromkeys(("round", "users", "attacker", "analyst"), frontend),
     }
     assert all(SERVICES[name]["network_mode"] == "none" for name in ("secrets", "address"))
     settings = {
         name: bool((net or {}).get("internal")) for name, net in COMPOSE["networks"].items()
     }
-    assert settings == {"frontend": False, "data": True}
+    assert settings == {"frontend": False, "backend": True, "data": True}
 
 
 def test_containers_limit_memory_processes_and_cores() -> None:
@@ -205,14 +209,18 @@ def test_containers_have_few_rights() -> None:
         assert "privileged" not in service
         assert "user" not in service, "the image says who runs it"
     ours = [service for service in SERVICES.values() if service["image"] == "ldprecover"]
-    assert len(ours) == len(SERVICES) - 1
+    assert len(ours) == len(SERVICES) - 2
+    assert SERVICES["proxy"]["read_only"] is True
     for service in ours:
         assert service["read_only"] is True
         assert service["tmpfs"] == ["/tmp"]
     may = {name: service["cap_add"] for name, service in SERVICES.items() if "cap_add" in service}
-    assert may == {"postgres": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]}
+    assert may == {
+        "postgres": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"],
+        "proxy": ["CHOWN", "SETGID", "SETUID"],
+    }
 
 
 def test_foreign_images_are_pinned() -> None:
     foreign = {service["image"] for service in SERVICES.values()} - {"ldprecover"}
-    assert foreign == {"postgres:17"}
+    assert foreign == {"nginx:stable", "postgres:17"}

@@ -27,7 +27,6 @@ LAYERS = [
     {
         "errors",
         "timeouts",
-        "file_limits",
         "limits",
         "logs",
         "metrics",
@@ -38,7 +37,7 @@ LAYERS = [
 """From the top; a package may use those below it, and not those beside it."""
 
 AT_HOME = {
-    "http": {"fastapi", "starlette", "uvicorn", "httptools"},
+    "http": {"fastapi", "starlette", "uvicorn"},
     "storage": {"sqlalchemy", "alembic", "psycopg"},
 }
 """Libraries that one package alone imports, beside `app` and `serve`, which assemble the server."""
@@ -92,8 +91,3 @@ def test_only_one_package_imports_a_library(package: str, packages: set[str]) ->
     for path, name in SOURCES.items():
         if name.split(".")[0] not in (package, "app", "serve"):
             assert not {each.split(".")[0] for each in imported(path)} & packages, name
-
-
-def test_edge_imports_nothing_of_the_service() -> None:
-    for path in (ROOT / "http/edge").glob("*.py"):
-        assert all(module.startswith("http.edge") for module in own_modules(path)), path

@@ -1,4 +1,4 @@
-"""The memory budget: reservations, shares, and release."""
+"""The memory budget: reservations and release."""
 
 import pytest
 
@@ -21,21 +21,10 @@ def test_reserves_up_to_limit() -> None:
     assert budget.reserve(6)
 
 
-def test_share_bounds_its_class_alone() -> None:
-    budget = MemoryBudget(100, anonymous=0.5)
-    assert budget.reserve(50, {"anonymous": 50})
-    assert not budget.reserve(1, {"anonymous": 1})
-    assert budget.reserved == 50
-    assert budget.reserve(50, {"anonymous": 0})
-    budget.release(50, {"anonymous": 50})
-    assert budget.reserve(10, {"anonymous": 10})
-
-
 def test_default_budgets_sum_to_less_than_promised() -> None:
     settings = Settings()
     budgets = (
         settings.queue_bytes,
-        settings.answer_bytes,
         settings.analyses * settings.analysis_bytes,
         limits.ANALYSIS_CACHE_BYTES,
         LABELS_BYTES,

@@ -54,7 +54,6 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             cluster.url(name),
             kernels="numpy",
             workers=2,
-            operation_port="0",
         )
         with contextlib.closing(server):
             server.start()
@@ -158,7 +157,7 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
 
     def scraped() -> dict[tuple[str, str | None], float]:
         families = text_string_to_metric_families(
-            httpx.get(f"{pair.operation_url}/metrics", trust_env=False).text
+            httpx.get(f"{pair.url}/metrics", trust_env=False).text
         )
         return {
             (s.name, s.labels.get("code")): s.value for family in families for s in family.samples
@@ -196,7 +195,7 @@ def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
     while len(alive := workers_of(pair)) < 2:
         victim.wait()
     assert victim.pid not in [process.pid for process in alive]
-    ready = httpx.get(f"{pair.operation_url}/readyz", trust_env=False)
+    ready = httpx.get(f"{pair.url}/readyz", trust_env=False)
     assert ready.status_code == 200
 
 

@@ -32,10 +32,6 @@ _PIECE_BYTES = 1 << 16
 _THREAD_GZIP_BYTES = _PIECE_BYTES // 4
 """Compressed bodies above this size are decompressed in a thread."""
 
-_LARGE_BYTES = 1 << 16
-"""Bodies above this size count against the share of large bodies."""
-_LARGE_SHARE = 3 / 4
-
 _LENGTH_DIGITS = 18
 """Digits of a Content-Length; a longer number exceeds every limit, and `int` rejects 4,300."""
 
@@ -55,26 +51,13 @@ class BodyLimit:
 class BodyMemory:
     """The memory of all request bodies, from their first byte until they are decoded.
 
-    Of `limit` bytes, bodies above 64 KiB take at most 3/4 and bodies of anonymous callers at most
-    `anonymous`, so small submissions and callers with a key find room. If there is no room, a body
-    takes that of the anonymous body that has been arriving for longest, if it has been for at least
-    `patience` seconds. So nobody blocks others by sending slowly.
-
     A body must arrive within `seconds`, of an anonymous caller within `anonymous_seconds`. A body
-    that is late or loses its memory gets a 408.
+    that is late gets a 408.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        seconds: float = 30.0,
-        anonymous_seconds: float = 10.0,
-        patience: float = 1.0,
-        anonymous: float = 7 / 8,
-    ) -> None:
-        self.budget = MemoryBudget(limit, large=_LARGE_SHARE, anonymous=anonymous)
+    def __init__(self, limit: int, seconds: float = 30.0, anonymous_seconds: float = 10.0) -> None:
+        self.budget = MemoryBudget(limit)
         self.threads = CapacityLimiter(1)  # decoded JSON takes many times the memory of its text
-        self._patience = patience
         self._timeouts, self._anonymous_timeouts = Timeouts(seconds), Timeouts(anonymous_seconds)
 
     def timeouts(self, limit: BodyLimit) -> Timeouts:
@@ -83,39 +66,15 @@ class BodyMemory:
 
     def reserve(self, body: "Body", n: int) -> bool:
         """Reserve `n` more bytes for a body; return False if there is no room."""
-        size = body.reserved + n
-        shares = {"anonymous": n} if body.limit.anonymous else {}
-        if size > _LARGE_BYTES:  # all of it counts as large, also what was reserved before
-            shares["large"] = size if body.reserved <= _LARGE_BYTES else n
-        if not self.budget.reserve(n, shares):
+        if not self.budget.reserve(n):
             return False
-        body.reserved = size
-        return True
-
-    def reserve_or_evict(self, body: "Body", n: int) -> bool:
-        """Reserve `n` more bytes; if there is no room, evict the slowest anonymous bodies.
-
-        For use in the event loop.
-        """
-        while not self.reserve(body, n):
-            oldest = self._anonymous_timeouts.oldest()
-            if oldest is None:
-                return False
-            began, evict = oldest
-            too_recent = began > self._anonymous_timeouts.loop.time() - self._patience
-            if too_recent or evict == body.expire:
-                return False
-            # Its entry must go too: its task ends later, and would be the oldest until then.
-            self._anonymous_timeouts.expire_oldest()
+        body.reserved += n
         return True
 
     def release(self, body: "Body") -> None:
         """Release all memory of a body."""
         n, body.reserved = body.reserved, 0
-        shares = {"anonymous": n} if body.limit.anonymous else {}
-        if n > _LARGE_BYTES:
-            shares["large"] = n
-        self.budget.release(n, shares)
+        self.budget.release(n)
 
 
 _NO_BODY = BodyLimit(0, 0, anonymous=True)
@@ -134,8 +93,6 @@ class Body:
         self.limit = _NO_BODY
         self.reserved = 0
         """Bytes of memory reserved for the body."""
-        self.complete = not has_body(self.headers)
-        """Whether the whole body has been received."""
         self._task: asyncio.Task[object] | None = None
         self._expired = False
 
@@ -150,7 +107,7 @@ class Body:
         self.limit = limit
         is_gzip = self._check_headers(media_types)
         timeouts = self._memory.timeouts(limit)
-        number = timeouts.add(self.expire)
+        number = timeouts.add(self._expire)
         self._task = asyncio.current_task(timeouts.loop)
         try:
             body = await self._receive_all()
@@ -159,8 +116,7 @@ class Body:
             # else has cancelled the task too, `uncancel` is not 0 and the cancellation stands.
             if self._expired and self._task is not None and self._task.uncancel() == 0:
                 raise BodyTimeoutError(
-                    f"the body did not arrive within {timeouts.seconds:g} seconds, or its memory "
-                    "was needed for other requests"
+                    f"the body did not arrive within {timeouts.seconds:g} seconds"
                 ) from None
             raise
         finally:
@@ -176,9 +132,8 @@ class Body:
         """Release the memory of the body."""
         self._memory.release(self)
 
-    def expire(self) -> None:
+    def _expire(self) -> None:
         """Stop `read`, which raises BodyTimeoutError."""
-        self.release()
         if self._task is not None and not self._expired:
             self._expired = True
             self._task.cancel()
@@ -201,7 +156,7 @@ class Body:
                 raise UnsupportedMediaTypeError(
                     f"Content-Encoding {encoding[:80]!r} is not supported; send gzip or none"
                 )
-        if not self.complete and self.media_type not in media_types:
+        if has_body(self.headers) and self.media_type not in media_types:
             name = self.media_type
             subject = f"Content-Type {name[:80]!r}" if name else "A body without Content-Type"
             raise UnsupportedMediaTypeError(
@@ -218,13 +173,11 @@ class Body:
             while more:
                 message = await self._receive()
                 if message["type"] != "http.request":
-                    self.complete = True
                     raise BodyTimeoutError("the client disconnected before the end of the body")
                 piece, more = message.get("body", b""), message.get("more_body", False)
-                self.complete = not more
                 if len(body) + len(piece) > self.limit.sent:
                     raise self._too_large("as sent", self.limit.sent)
-                if not self._memory.reserve_or_evict(self, len(piece)):
+                if not self._memory.reserve(self, len(piece)):
                     raise self._no_room()
                 if not body:
                     body = piece if not more else bytearray(piece)
@@ -292,7 +245,7 @@ def _check_transfer_encoding(scope: Scope) -> None:
     codings = [
         value.strip().lower() for name, value in scope["headers"] if name == b"transfer-encoding"
     ]
-    # httptools decodes chunks and passes other codings on as they are, such as gzip.
+    # uvicorn decodes chunks and passes other codings on as they are, such as gzip.
     if codings != [b"chunked"]:
         sent = b", ".join(codings).decode("latin-1")
         raise UnsupportedTransferEncodingError(

@@ -82,12 +82,6 @@ MANIFEST = (
         "gauge",
         "Connections to the database in use; the writer keeps one.",
     ),
-    Metric("ldprecover_connections", "gauge", "Open connections of clients."),
-    Metric(
-        "ldprecover_connections_evicted_total",
-        "counter",
-        "Connections of clients that were closed to make room for others (evicted).",
-    ),
     Metric(
         "ldprecover_verdicts_total",
         "counter",

@@ -35,8 +35,6 @@ class Metrics:
         self.analyses_waiting: Gauge = values["ldprecover_analyses_waiting"]
         self.analysis_seconds: Histogram = values["ldprecover_analysis_seconds"]
         self.pool: Gauge = values["ldprecover_pool_connections"]
-        self.connections: Gauge = values["ldprecover_connections"]
-        self.connections_evicted: Counter = values["ldprecover_connections_evicted_total"]
         self.verdicts: Counter = values["ldprecover_verdicts_total"]
         self.last_housekeeping: Gauge = values["ldprecover_last_housekeeping_timestamp_seconds"]
         self.rows_to_delete: Gauge = values["ldprecover_rows_to_delete"]

@@ -114,30 +114,6 @@ def test_every_error_of_a_caller_has_a_problem_type(
     assert all(answer.json()["detail"] for answer in answers.values())
 
 
-NO_REQUEST = {
-    "a method nobody knows": b"FETCH /rounds HTTP/1.1\r\nHost: test\r\n\r\n",
-    "no HTTP at all": b"hello\r\n\r\n",
-    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "a length that is no number": b"POST /reports HTTP/1.1\r\nHost: test\r\nContent-Length: "
-    b"many\r\n\r\n",
-    "a length of thirty digits": b"POST /reports HTTP/1.1\r\nContent-Length: "
-    + 30 * b"9"
-    + b"\r\n\r\n",
-}
-
-
-@pytest.mark.parametrize("sent", NO_REQUEST.values(), ids=NO_REQUEST.keys())
-def test_invalid_request_gets_a_problem_and_ends_the_connection(
-    server: ServerProcess, sent: bytes
-) -> None:
-    head, _, body = server.talk(sent).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert b"content-type: application/problem+json" in head.lower()
-    assert f"content-length: {len(body)}".encode() in head.lower()
-    problem = json.loads(body)
-    assert (problem["status"], problem["type"]) == (400, "/docs/errors#invalid-http")
-
-
 METHODS = {
     "/rounds": {"GET", "POST"},
     "/rounds/current": {"GET", "DELETE"},

@@ -18,7 +18,7 @@ class Attackers:
         self.answers: Counter[int] = Counter()
         """Statuses of the answers that were read."""
         self.is_server_stopping = False
-        """Whether the server was told to stop: it may answer 503 from then on."""
+        """Whether the server was told to stop: the proxy answers 502 from then on."""
 
     async def connect(self, *, small: bool = False) -> socket.socket:
         """Return a connection; a `small` one takes few bytes before it is read. Raises OSError."""
@@ -47,7 +47,7 @@ class Attackers:
         """
         first = await self.read(connection)
         status = int(first[9:12]) if first.startswith(b"HTTP/1.1 ") else None
-        if status is not None:
+        if status is not None and not self.is_server_stopping:
             self.answers[status] += 1
         while await self.read(connection):
             pass

@@ -21,16 +21,13 @@ import pytest
 import sqlalchemy as sa
 from tests.system.anonymous.attackers import Attackers
 from tests.system.anonymous.report import END_SECONDS, MEMORY, WAIT_SECONDS, Report
-from tests.system.anonymous.target import Target, memory_of
+from tests.system.anonymous.target import Target
 
 ALL = os.environ.get("STRANGERS") == "all"  # phrases: quoted
 """Whether every variation runs, for longer; else a few that stand for them."""
 
 SECONDS = 5.0 if ALL else 1.0
 """How long an attack runs before the honest submissions are waited for; it runs on meanwhile."""
-
-UNTIL_SECONDS = 120.0
-"""How long a siege lasts for an event that does not happen."""
 
 TRY_SECONDS = 2.0
 """How long an honest client waits for an answer before it tries again."""
@@ -55,30 +52,25 @@ def besiege(
     *,
     protocol: str = "olh",
     seconds: float = SECONDS,
-    until: threading.Event | None = None,
 ) -> Report:
     """Attack a server while honest clients submit to a round of this protocol; stop it under
-    attack, after `seconds` and not before the event `until`, if any.
+    attack, after `seconds`.
 
     Returns what was seen; the server has ended then.
     """
-    return _Siege(target, attack, protocol, until).run(seconds)
+    return _Siege(target, attack, protocol).run(seconds)
 
 
 class _Siege:
-    def __init__(
-        self, target: Target, attack: Attack, protocol: str, until: threading.Event | None
-    ) -> None:
+    def __init__(self, target: Target, attack: Attack, protocol: str) -> None:
         self.server = server = target.server
         self.attack = attack
         fields = {"hash_range": 4} if protocol == "olh" else {}
         self.round = server.open_round(protocol, domain_size=16, **fields)["id"]
         self.protocol = protocol
-        host, port = server.http.base_url.host, server.http.base_url.port
-        assert port is not None
-        self.address = (host, port)
+        self.target = target
+        self.address = (target.proxy.host, target.proxy.port)
         self.report = Report(memory_before=target.memory_at_start)
-        self.until = until
         self.over = threading.Event()  # no further honest submission
         self.ended = threading.Event()
 
@@ -92,8 +84,6 @@ class _Siege:
             sampler.start()
             honest.start()
             self.over.wait(seconds)  # sooner when memory is gone
-            if self.until is not None:
-                self.until.wait(UNTIL_SECONDS)
             self.over.set()
             honest.join()
             report.failures = self._failures()
@@ -166,11 +156,9 @@ class _Siege:
 
     def _sample(self, pid: int) -> None:
         while not self.ended.wait(0.1):
-            self.report.memory_peak = max(self.report.memory_peak, memory_of(pid))
+            self.report.memory_peak = max(self.report.memory_peak, self.target.memory())
             if self.report.memory_peak - self.report.memory_before > _TOO_MUCH:
                 self.over.set()
-                if self.until is not None:
-                    self.until.set()
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
                 return

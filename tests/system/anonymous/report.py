@@ -8,13 +8,17 @@ from signal import SIGTERM
 import psutil
 from tests.system.anonymous.attackers import Attackers
 
-WAIT_SECONDS = 15.0
-"""Within this an honest submission is stored, and the monitor answered; attackers share the
+STORED_SECONDS, ANSWERED_SECONDS = 10.0, 4.0
+"""Within these an honest submission is stored, and the monitor answered; attackers share the
 machine's cores.
 """
+WAIT_SECONDS = 15.0
+"""How long each of them is tried for."""
 
 MEMORY = 400 << 20
-"""Bytes that the server and its child processes may take more than at their start."""
+"""Bytes that server, proxy and their child processes may take more than at their start, with the
+bodies that the proxy stores.
+"""
 
 SHUTDOWN_SECONDS = 1
 END_SECONDS = SHUTDOWN_SECONDS + 15.0
@@ -60,6 +64,12 @@ class Report:
             silent == 0,
             f"{silent} of {self.probes} times /healthz did not answer in {WAIT_SECONDS:g} s",
         )
+        for seconds, waits, kind in (
+            (STORED_SECONDS, stored, "an honest submission"),
+            (ANSWERED_SECONDS, answered, "/healthz"),
+        ):
+            longest = max(waits, default=0.0)
+            yield longest <= seconds, f"{kind} took {longest:.1f} s"
         fits = len(stored) <= (self.counted or 0) <= self.submitted
         yield (
             fits,
@@ -114,7 +124,7 @@ class Report:
         return (
             f"{len(self.stored_after)}/{self.submitted} stored (longest {longest[0]}), "
             f"{len(self.answered_after)}/{self.probes} probes (longest {longest[1]}), "
-            f"+{grown} MiB, ended after {ended}; attack: {attack}"
+            f"+{grown} MiB, ended after {ended}; answered {dict(self.answers)}; attack: {attack}"
         )
 
 

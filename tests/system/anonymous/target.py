@@ -1,7 +1,9 @@
 """The server that is attacked, with rounds worth attacking."""
 
 import contextlib
+import os
 import re
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import psutil
 import sqlalchemy as sa
 from tests.conftest import ServerProcess
+from tests.proxied import Proxy
 
 from ldprecover_server.storage.schema import rounds, segments, tallies
 
@@ -22,9 +25,10 @@ class Target:
     have it.
     """
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(self, server: ServerProcess, proxy: Proxy) -> None:
         self.server = server
-        self.memory_at_start = memory_of(server.pid)
+        self.proxy = proxy
+        self.memory_at_start = self.memory()
         self._rng = np.random.default_rng(1)
 
     def open_round(self, protocol: str, domain_size: int, **fields: Any) -> str:
@@ -77,6 +81,10 @@ class Target:
             database.execute(tally)
         return id
 
+    def memory(self) -> int:
+        """Return the bytes of memory of the server and of the proxy, and of the proxy's files."""
+        return memory_of(self.server.pid) + memory_of(self.proxy.pid) + files_of(self.proxy.pid)
+
     def _submit(self, id: str, packed: bytes) -> None:
         answer = self.server.submit(id, packed)
         assert answer.status_code == 202, answer.text
@@ -97,4 +105,19 @@ def memory_of(pid: int) -> int:
                     re.MULTILINE,
                 )
                 total += int(match[1]) * 1024 if match else 0
+    return total
+
+
+def files_of(pid: int) -> int:
+    """Return the bytes on disk of the removed files that a process or its children have open."""
+    total = 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for each in [process, *process.children(recursive=True)]:
+            with contextlib.suppress(OSError):  # it has ended
+                for file in os.scandir(f"/proc/{each.pid}/fd"):
+                    with contextlib.suppress(OSError):
+                        status = file.stat()
+                        if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                            total += status.st_blocks * 512
     return total

@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-import threading
-from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.system.anonymous.attackers import Attackers, get, post, request
@@ -161,45 +159,3 @@ def test_no_flood_stops_the_server(new_target: NewTarget, attack: Attack) -> Non
     target = new_target()
     target.open_round("grr", 16)
     assert_alive(besiege(target, attack))
-
-
-Talk = Callable[[socket.socket], Awaitable[object]]
-CALLERS = 10
-
-
-def test_who_sends_no_more_still_gets_an_answer(new_target: NewTarget) -> None:
-    """Many half-closed connections: for healthz, a recovery that takes a while and a submission.
-
-    The server is told to stop after each was answered, however long its first worker takes to
-    start.
-    """
-    target = new_target()
-    id = target.grr_round(100, 5_000)
-    calls = {
-        "healthz": (get("/healthz"), 200),
-        "recovery": (post(f"/rounds/{id}/recover", b"{}"), 200),
-        "refusal": (post(f"/rounds/{id}/reports", b'{"reports":[5000]}'), 422),
-    }
-    answers: dict[str, list[int | None]] = {name: [] for name in calls}
-    all_answered = threading.Event()
-
-    def half(name: str, attackers: Attackers) -> Talk:
-        async def talk(connection: socket.socket) -> None:
-            await attackers.send(connection, calls[name][0])
-            connection.shutdown(socket.SHUT_WR)
-            status = await attackers.read_answer(connection)
-            if not attackers.is_server_stopping:
-                answers[name].append(status)
-            if all(len(each) >= CALLERS for each in answers.values()):
-                all_answered.set()
-
-        return talk
-
-    async def attack(attackers: Attackers) -> None:
-        await attackers.together(
-            *(attackers.keep_busy(CALLERS, half(name, attackers)) for name in calls)
-        )
-
-    assert_alive(besiege(target, attack, until=all_answered))
-    for name, (_, status) in calls.items():
-        assert set(answers[name]) == {status}

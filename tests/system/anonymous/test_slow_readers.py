@@ -78,15 +78,6 @@ def feeding(n: int, first: bytes, each: bytes, times: int = 60) -> Attack:
     return attack
 
 
-def unread(n: int, call: bytes) -> Attack:
-    """Keep n connections that ask and do not read."""
-
-    async def attack(attackers: Attackers) -> None:
-        await attackers.keep_busy(n, attackers.sends(call, read=False), small=True)
-
-    return attack
-
-
 HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: "
 LARGE = request("POST /reports", "Content-Type: application/json", length=16 * MIB)
 LARGE_GET = request("GET /healthz", "Content-Type: application/json", length=1000, close=False)
@@ -129,27 +120,3 @@ def mixed(n: int) -> Attack:
 )
 def test_no_slow_connections_stop_the_server(new_target: NewTarget, attack: Attack) -> None:
     assert_alive(besiege(new_target(), attack))
-
-
-@variations(
-    {
-        "bodies-of-gets": feeding(400, LARGE_GET, b" "),
-        "scripts": holding(400, 20 * get(SCRIPT, close=False)),
-    },
-    {
-        "idle": holding(1000),
-        "half-heads": feeding(1000, HALF, b"y"),
-        "unread-scripts": unread(400, get(SCRIPT, close=False)),
-        "every-kind": mixed(2000),
-    },
-)
-def test_few_files_are_enough_whoever_takes_them(new_target: NewTarget, attack: Attack) -> None:
-    """With room for 256 open files and sockets."""
-    assert_alive(
-        besiege(
-            new_target(
-                first="import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))\n"
-            ),
-            attack,
-        )
-    )

@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ldprecover_interface import paths
 from ldprecover_server import logs
 from ldprecover_server.errors import StoreUnavailableError
-from ldprecover_server.http.edge import ABORT
 from ldprecover_server.http.problems import problem_response
 from ldprecover_server.metrics import Metrics
 
@@ -56,7 +55,6 @@ class Instrumentation:
             # uvicorn cancels requests after its grace period. Without this it would send a bare
             # 500, or log each unread response with a traceback: thousands of them delay the exit.
             if status:
-                await _abort(scope, receive)
                 return
             await problem_response(
                 StoreUnavailableError("the server stops before the response is ready")
@@ -76,14 +74,6 @@ class Instrumentation:
     def _publish(self) -> None:
         self._will_publish = False
         self._requests.publish()
-
-
-async def _abort(scope: Scope, receive: Receive) -> None:
-    if (abort := scope.get("extensions", {}).get(ABORT)) is None:
-        raise asyncio.CancelledError
-    abort()
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _route(scope: Scope) -> str:

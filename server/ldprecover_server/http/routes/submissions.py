@@ -28,7 +28,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
-from ldprecover_server.http.problems import ProblemResponse, problem_response
+from ldprecover_server.http.problems import problem_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
 
@@ -56,10 +56,10 @@ class SubmissionRoute:
         try:
             answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
-            await _problem(error, body)(scope, receive, send)
+            await problem_response(error)(scope, receive, send)
         except Exception:  # noqa: BLE001
             _log.exception("a submission failed")
-            await _problem(InternalError(), body)(scope, receive, send)
+            await problem_response(InternalError())(scope, receive, send)
         else:
             headers = [
                 (b"content-type", b"application/json"),
@@ -142,11 +142,6 @@ class SubmissionRoute:
                 self._limits.clear()
             self._limits[place] = limit
         return limit
-
-
-def _problem(error: Exception, body: Body) -> ProblemResponse:
-    # The rest of the body would be read as the next request.
-    return problem_response(error, None if body.complete else {"Connection": "close"})
 
 
 def _header_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""The requests that start in one turn of the event loop."""
+"""The requests that start in one turn of the event loop, and those whose client is gone."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from ldprecover_server.http.edge import ON_LOSS
 from ldprecover_server.http.middleware.start_limit import StartLimit
 
 pytestmark = pytest.mark.anyio
@@ -22,6 +21,10 @@ async def drop(message: Message) -> None:
     pass
 
 
+def scope_of(number: int, method: str) -> dict[str, Any]:
+    return {"type": "http", "method": method, "headers": [], "number": number}
+
+
 async def test_starts_few_requests_in_a_turn_and_all_in_order() -> None:
     started: list[int] = []
 
@@ -31,7 +34,7 @@ async def test_starts_few_requests_in_a_turn_and_all_in_order() -> None:
     limit = StartLimit(app, STARTS)
 
     def begin(number: int) -> "asyncio.Task[None]":
-        return asyncio.create_task(limit({"type": "http", "number": number}, nothing, drop))
+        return asyncio.create_task(limit(scope_of(number, "POST"), nothing, drop))
 
     tasks = [begin(number) for number in range(4 * STARTS)]
     cancelled = tasks.pop(2 * STARTS)
@@ -49,29 +52,38 @@ async def test_starts_few_requests_in_a_turn_and_all_in_order() -> None:
     assert started[-1] == 0
 
 
-async def test_ends_a_waiting_request_whose_connection_is_lost() -> None:
-    """Clients that reset their connections would fill the queue."""
-    started: list[int] = []
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_cancels_only_reads_whose_client_is_gone(method: str) -> None:
+    ended: list[str] = []
     statuses: list[int] = []
+    disconnected, end = asyncio.Event(), asyncio.Event()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        started.append(scope["number"])
+        try:
+            await end.wait()
+            ended.append("answered")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async def receive() -> Message:
+        await disconnected.wait()
+        return {"type": "http.disconnect"}
 
     async def note(message: Message) -> None:
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
     limit = StartLimit(app, 1)
-    scopes: list[dict[str, Any]] = [
-        {"type": "http", "number": number, "extensions": {ON_LOSS: []}} for number in range(40)
-    ]
-    tasks = [asyncio.create_task(limit(scope, nothing, note)) for scope in scopes]
+    tasks = [asyncio.create_task(limit(scope_of(i, method), receive, note)) for i in range(40)]
     await asyncio.sleep(0)
-    assert started == [0]
-    for scope in scopes[1:39]:
-        for notify in scope["extensions"][ON_LOSS]:
-            notify()
-    await asyncio.gather(*tasks[1:39])
-    assert statuses == 38 * [499]
+    disconnected.set()
+    if method == "POST":
+        end.set()
     await asyncio.gather(*tasks)
-    assert started == [0, 39]
+    if method == "GET":
+        assert len(ended) < 40, "those that wait never start"
+        assert set(ended) == {"cancelled"}
+        assert statuses == 40 * [499]
+    else:
+        assert ended == 40 * ["answered"]
