@@ -47,7 +47,6 @@ class ProblemType(Enum):
     ROUND_NOT_FOUND = 404, "Round not found"
     ROUND_OPEN = 409, "The round is open"
     ROUND_REPLACED = 503, "Round replaced"
-    SERVER_TIMEOUT = 504, "Server timeout"
     SERVER_UNREACHABLE = 502, "Server unreachable"
     SHARE_TOO_SMALL = 409, "Malicious share too small"
     STORAGE_FULL = 507, "Disk full"

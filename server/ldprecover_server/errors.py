@@ -113,22 +113,12 @@ class HeadTooLargeError(ServiceError):
     type = ProblemType.HEAD_TOO_LARGE
 
 
-class ServerTimeoutError(ServiceError):
-    """The server takes too long to accept or to answer a request.
-
-    It is unknown whether a submission was stored. Try again with the same idempotency key and the
-    same bytes. The proxy in front of the server answers this.
-    """
-
-    type = ProblemType.SERVER_TIMEOUT
-    retry_after = 1
-
-
 class ServerUnreachableError(ServiceError):
     """The proxy cannot reach the server, or lost it before its answer.
 
-    It is unknown whether a submission was stored. Try again with the same idempotency key and the
-    same bytes. The proxy in front of the server answers this.
+    The status is 504 if the server took too long to accept or to answer. It is unknown whether a
+    submission was stored. Try again with the same idempotency key and the same bytes. The proxy in
+    front of the server answers this.
     """
 
     type = ProblemType.SERVER_UNREACHABLE
