@@ -11,6 +11,7 @@ import itertools
 import statistics
 import warnings
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import typer
@@ -53,10 +54,8 @@ def from_counts(rounds: int) -> Iterator[str]:
             request = RecoveryRequest(
                 name, targets=range(TARGETS) if "targets" in method.needs else ()
             )
-            slowest = max(
-                slowest,
-                median_seconds(lambda: recover(oracle, frequencies, request, n=REPORTS), rounds),  # noqa: B023
-            )
+            work = partial(recover, oracle, frequencies, request, n=REPORTS)
+            slowest = max(slowest, median_seconds(work, rounds))
         yield (
             f"{name + ':':18} {1000 * slowest:6.1f} ms at d = {MANY} (goal <= "
             f"{SLOW.get(name, LIMIT_MS)})"
@@ -107,7 +106,7 @@ def from_reports(rounds: int) -> Iterator[str]:
         tally = Tally.of(oracle, reports)
         support = oracle.supports(reports[:SAMPLE]).astype(int)
         for name in ("diffstats", "fiad"):
-            ours = median_seconds(lambda: recover(oracle, reports, name, tally=tally), rounds)  # noqa: B023
+            ours = median_seconds(partial(recover, oracle, reports, name, tally=tally), rounds)
             try:
                 peer = (
                     diffstats_in_python

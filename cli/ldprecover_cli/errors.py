@@ -21,10 +21,9 @@ _SLUG_HINTS = {
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
     "not-found": "check --url: it must be the server's address without a path",
-    "no-current-round": "open one with `ldprecover round open`",
     "no-reports": "`ldprecover sim users` makes some",
     "round-closed": "open another with `ldprecover round open`",
-    "round-not-found": "`ldprecover round list` shows all rounds",
+    "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens one",
     "round-open": "`ldprecover round close` closes it",
     "report-key-needed": "give a report key with --key; `ldprecover admin key create --scope "
     "report` makes one",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 from asyncio import create_task, gather, get_running_loop, wait
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.metadata import version
 from threading import Lock
+from types import FrameType
 
 from anyio import to_thread
 from fastapi import FastAPI
@@ -204,7 +207,8 @@ class Application:
         housekeeping = create_task(Housekeeping(self.storage, self.metrics).run())
         verdicts = create_task(self.verdicts.run())
         try:
-            yield
+            with _on_stop_signal(self.workers.close):
+                yield
         finally:
             verdicts.cancel()
             await self.workers.stop()
@@ -225,6 +229,35 @@ class Application:
         """Commit queued submissions, and close the storage."""
         self.ingest.stop()
         self.storage.close()
+
+
+@contextlib.contextmanager
+def _on_stop_signal(call: Callable[[], object]) -> Iterator[None]:
+    """Make SIGINT and SIGTERM call `call` in the event loop, before the server's own handlers.
+
+    The lifespan of an application ends after the requests in progress. Without this an analysis
+    would delay the exit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread receives signals
+        return
+    loop = get_running_loop()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(call)
+        handler = handlers[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    replaced = [number for number, handler in handlers.items() if callable(handler)]
+    for number in replaced:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, handlers[number])
 
 
 def _asks_for_health(scope: Scope) -> bool:

@@ -114,42 +114,24 @@ class HeadTooLargeError(ServiceError):
 
 
 class ServerUnreachableError(ServiceError):
-    """The proxy cannot reach the server, or lost it before its answer.
+    """The proxy cannot reach the server, lost it before its answer, or waits too long for it.
 
-    The status is 504 if the server took too long to accept or to answer. It is unknown whether a
-    submission was stored. Try again with the same idempotency key and the same bytes. The proxy in
-    front of the server answers this.
+    It is unknown whether a submission was stored. Try again with the same idempotency key and the
+    same bytes. The proxy in front of the server answers this, with status 504 after too long a
+    wait.
     """
 
     type = ProblemType.SERVER_UNREACHABLE
     retry_after = 1
 
 
-class HeaderError(ServiceError):
-    """A header has an invalid value.
-
-    The detail names the header and the values that it may have.
-    """
-
-    type = ProblemType.INVALID_HEADER
-
-
-class CrossOriginError(ServiceError):
-    """A browser asked whether a page of another origin may send this request; it may not.
-
-    A browser asked before it sent a request from a web page. The operator lists the allowed
-    origins in LDPRECOVER_CORS_ORIGINS.
-    """
-
-    type = ProblemType.CROSS_ORIGIN_REFUSED
-
-
 class HostError(ServiceError):
-    """The request names a host that is not this server.
+    """The request names a host that is not this server, or a web page that may not call it.
 
     The server answers under the names in LDPRECOVER_ALLOWED_HOSTS, under localhost and under its IP
     addresses. Otherwise a web page could point its own domain name at the server and read what only
-    the browser's machine may. If the name is the server's, the operator adds it to the setting.
+    the browser's machine may. If the name is the server's, the operator adds it to the setting. The
+    origins of web pages that may call the server are in LDPRECOVER_CORS_ORIGINS.
     """
 
     type = ProblemType.HOST_NOT_ALLOWED
@@ -230,9 +212,9 @@ class InvalidRequestError(ServiceError):
 
 
 class InvalidParameterError(ServiceError):
-    """A parameter has a value that is not allowed.
+    """A parameter or a header has a value that is not allowed.
 
-    The detail names the parameter and the values that it may have.
+    The detail names the parameter or header and the values that it may have.
     """
 
     type = ProblemType.INVALID_PARAMETER
@@ -299,33 +281,13 @@ class RateLimitedError(ServiceError):
 
 
 class RoundNotFoundError(ServiceError):
-    """No round has this id or name.
+    """No round has this id or name, or there is no current round.
 
-    The id or name is wrong, or the round was deleted.
+    The id or name is wrong, or the round was deleted. /reports, /frequencies and /recover use the
+    round that was opened last: open one with POST /rounds.
     """
 
     type = ProblemType.ROUND_NOT_FOUND
-
-
-class RoundReplacedError(ServiceError):
-    """The name belonged to a round that was deleted, and now belongs to another round.
-
-    Another round took the name while the submission was on its way. Nothing was stored. Send it
-    again with the same idempotency key and the same bytes.
-    """
-
-    type = ProblemType.ROUND_REPLACED
-    retry_after = 1
-
-
-class NoCurrentRoundError(ServiceError):
-    """No round was opened, or all were deleted.
-
-    /reports, /frequencies and /recover use the round that was opened last. Open one with POST
-    /rounds.
-    """
-
-    type = ProblemType.NO_CURRENT_ROUND
 
 
 class RoundClosedError(ServiceError):
@@ -451,18 +413,6 @@ class ReportsGoneError(ServiceError):
     type = ProblemType.REPORTS_NOT_KEPT
 
 
-class AnalysesBusyError(ServiceError):
-    """Too many analyses are queued.
-
-    Few analyses that read every report run at a time, and few are queued; callers with a key
-    come first. Without a key the oldest of the round that has most in the queue makes room for
-    newer ones. Try again after the seconds in Retry-After.
-    """
-
-    type = ProblemType.ANALYSES_BUSY
-    retry_after = 5
-
-
 class AnalysisTimeoutError(ServiceError):
     """The analysis exceeded its time limit.
 
@@ -510,12 +460,21 @@ class QueueFullError(ServiceError):
 class BusyError(ServiceError):
     """Too many requests of this kind are queued, or this one was queued for too long.
 
-    Too many requests of this kind are queued, or this one was queued for too long. Retry after
-    the seconds in Retry-After.
+    Too many requests of this kind are queued, or this one was queued for too long. Retry after the
+    seconds in Retry-After. Few analyses that read every report run at a time, and few are queued:
+    callers with a key come first, and without a key the oldest of the round that has most in the
+    queue makes room for newer ones. A submission whose round was replaced by another of its name
+    was not stored: send it again with the same idempotency key and the same bytes.
     """
 
     type = ProblemType.BUSY
     retry_after = 1
+
+
+class AnalysesBusyError(BusyError):
+    """Too many analyses are queued."""
+
+    retry_after = 5
 
 
 class StoreUnavailableError(ServiceError):

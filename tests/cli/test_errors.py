@@ -103,7 +103,7 @@ def _unanswered(cause: Exception) -> UnansweredError:
     ("error", "hint"),
     [
         (RefusedError(409, "Closed", type="/docs/errors#round-closed"), "ldprecover round open"),
-        (RefusedError(404, "None", type="/docs/errors#no-current-round"), "ldprecover round open"),
+        (RefusedError(404, "None", type="/docs/errors#round-not-found"), "ldprecover round open"),
         (RefusedError(409, "Empty", type="/docs/errors#no-reports"), "ldprecover sim users"),
         (UnansweredError("down"), "ldprecover serve"),
         (_unanswered(httpx.ReadTimeout("timed out")), "the same command again"),

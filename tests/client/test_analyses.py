@@ -28,7 +28,7 @@ others = pytest.mark.parametrize("call", OTHERS, ids=["frequencies", "methods", 
 
 
 def busy() -> httpx.Response:
-    return Collector.problem(503, "analyses-busy")
+    return Collector.problem(503, "busy")
 
 
 def last() -> httpx.Response:

@@ -553,7 +553,7 @@ def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -
 def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any]) -> None:
     visitor.expects = {503}
     problem = {
-        "type": "/docs/errors#analyses-busy",
+        "type": "/docs/errors#busy",
         "title": "Too many analyses queued",
         "status": 503,
         "detail": "try again soon",

@@ -425,7 +425,7 @@ def test_current_round_after_a_deletion_is_the_latest(
     def is_nowhere() -> None:
         calls = [app.get("/frequencies"), app.post("/recover"), app.get("/rounds/current")]
         calls.append(app.post("/reports", json={"reports": [1]}))
-        assert {problem_of(r) for r in calls} == {"no-current-round"}
+        assert {problem_of(r) for r in calls} == {"round-not-found"}
 
     is_nowhere()
     first, second, third = (app.open_round() for _ in range(3))
@@ -538,7 +538,7 @@ def test_report_to_a_reused_name_must_be_sent_again(
     app.storage.deletion.delete("cities")
     app.storage.rounds.open("R2", "cities", RoundParameters(protocol, 1.0, items))
     again = app.post(path, **report)
-    assert (problem_of(again), again.headers["retry-after"]) == ("round-replaced", "1")
+    assert (problem_of(again), again.headers["retry-after"]) == ("busy", "1")
     assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}
     assert app.get("/rounds/cities").json()["n"] == 1
     assert problem_of(app.post(path, content=b"\xff\xff", headers=PACKED)) == "invalid-report"

@@ -232,7 +232,7 @@ def test_any_other_key_is_refused(server: ServerProcess, key: bytes) -> None:
         b"Idempotency-Key": key
     }
     response = server.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
-    assert problem_of(response) == "invalid-header"
+    assert problem_of(response) == "invalid-parameter"
     assert "Idempotency-Key" in response.json()["detail"]
     assert server.frequencies(id)["n"] == 0
 
@@ -242,7 +242,7 @@ def test_two_keys_are_refused(server: ServerProcess, second: str) -> None:
     id = server.open_round()["id"]
     headers = [*PACKED.items(), ("Idempotency-Key", "a"), ("Idempotency-Key", second)]
     response = server.post(f"/rounds/{id}/reports", content=b"\1\0\0\0", headers=headers)
-    assert problem_of(response) == "invalid-header"
+    assert problem_of(response) == "invalid-parameter"
     assert server.frequencies(id)["n"] == 0
 
 

@@ -31,7 +31,7 @@ ADMIN = (errors.UnauthorizedError, errors.ForbiddenError)
 STORAGE = (errors.BusyError, errors.StoreUnavailableError)
 """Errors of calls that read or write the database."""
 
-READ = (*ADMIN, *STORAGE, errors.RoundNotFoundError, errors.NoCurrentRoundError)
+READ = (*ADMIN, *STORAGE, errors.RoundNotFoundError)
 """Errors of calls that read a round."""
 
 BODY = (

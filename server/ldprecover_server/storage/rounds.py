@@ -15,7 +15,6 @@ from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
     NameTakenError,
-    NoCurrentRoundError,
     PluginNotLoadedError,
     RoundNotFoundError,
 )
@@ -262,12 +261,12 @@ def read_round(connection: sa.Connection, seq: int) -> StoredRound:
 def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     """Return the round with an id or name, or the current one.
 
-    Raises RoundNotFoundError and NoCurrentRoundError.
+    Raises RoundNotFoundError.
     """
     if identifier == CURRENT:
         row = connection.execute(_query().order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
         if row is None:
-            raise NoCurrentRoundError("no round has been opened")
+            raise RoundNotFoundError("no round has been opened")
         return _stored(row)
     matches = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
     # Postgres accepts no text with a NUL, and no identifier has one.

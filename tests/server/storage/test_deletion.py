@@ -16,7 +16,6 @@ from tests.server.storage.conftest import (
 )
 
 from ldprecover_server.errors import (
-    NoCurrentRoundError,
     ReportsGoneError,
     RoundNotFoundError,
     StoreUnavailableError,
@@ -95,7 +94,7 @@ def test_deleted_round_is_never_the_current_one(
     mark_gone(monkeypatch, storage, second)
     assert storage.rounds.find("current").seq == first
     mark_gone(monkeypatch, storage, first)
-    with pytest.raises(NoCurrentRoundError):
+    with pytest.raises(RoundNotFoundError):
         storage.rounds.find("current")
 
 

@@ -31,7 +31,6 @@ from ldprecover import RoundParameters, Tally
 from ldprecover_server.errors import (
     ConfigurationError,
     NameTakenError,
-    NoCurrentRoundError,
     RoundNotFoundError,
     StoreUnavailableError,
 )
@@ -453,7 +452,7 @@ def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh:
         storage.rounds.find("one")
     with pytest.raises(RoundNotFoundError):
         storage.rounds.parameters(opened.seq)
-    with pytest.raises(NoCurrentRoundError):
+    with pytest.raises(RoundNotFoundError):
         storage.rounds.find("current")
 
 

@@ -5,7 +5,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from ldprecover_server.errors import CrossOriginError
+from ldprecover_server.errors import HostError
 from ldprecover_server.http.problems import problem_response
 
 
@@ -42,4 +42,4 @@ class Cors(CORSMiddleware):
             for name in ("vary", "access-control-allow-origin")
             if name in response.headers
         }
-        return problem_response(CrossOriginError(bytes(response.body).decode()), headers)
+        return problem_response(HostError(bytes(response.body).decode()), headers)

@@ -19,10 +19,10 @@ from ldprecover_interface import paths
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import (
-    HeaderError,
+    BusyError,
     InternalError,
+    InvalidParameterError,
     MethodNotAllowedError,
-    RoundReplacedError,
     ServiceError,
 )
 from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
@@ -89,7 +89,7 @@ class SubmissionRoute:
                 raise
             current = await self._services.submitting.run(rounds.find, identifier)
             if current.id != round.id:
-                raise RoundReplacedError("another round has the name since a moment ago") from None
+                raise BusyError("another round has the name since a moment ago") from None
             raise
 
     async def _submit_to(self, round: RoundInfo, scope: Scope, body: Body) -> bytes:
@@ -152,7 +152,7 @@ def _header_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> s
         len(headers) < len(scope["headers"])
         and sum(name == other for other, _ in scope["headers"]) > 1
     ):
-        raise HeaderError(f"the header {name.decode().title()} must be given once")
+        raise InvalidParameterError(f"the header {name.decode().title()} must be given once")
     return value.decode("latin-1")
 
 
@@ -160,7 +160,7 @@ def _submission_key(value: str | None) -> str:
     if value is None:
         return secrets.token_hex(16)
     if not _SUBMISSION_KEY.fullmatch(value):
-        raise HeaderError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
+        raise InvalidParameterError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
     return value
 
 

@@ -96,14 +96,14 @@ def test_every_response_allows_the_origin(app: InProcess) -> None:
 def test_other_origins_get_an_error(start_in_process: StartInProcess, origin: str) -> None:
     app = start_in_process(cors_origins=PAGE)
     refused = preflight(app, "/reports", origin)
-    assert problem_of(refused) == "cross-origin-refused"
+    assert problem_of(refused) == "host-not-allowed"
     assert refused.json()["detail"] == "Disallowed CORS origin"
     assert "access-control-allow-origin" not in refused.headers
     assert (
         "access-control-allow-origin" not in app.get("/healthz", headers={"Origin": origin}).headers
     )
     families = app.get("/metrics").text
-    assert 'ldprecover_refusals_total{reason="cross-origin-refused"} 1.0' in families
+    assert 'ldprecover_refusals_total{reason="host-not-allowed"} 1.0' in families
     assert 'ldprecover_requests_total{code="400",method="OPTIONS",route="none"} 1.0' in families
 
 
@@ -113,8 +113,7 @@ def test_rejects_unused_method_and_header(
 ) -> None:
     app = start_in_process(cors_origins=PAGE)
     assert (
-        problem_of(preflight(app, "/reports", method=method, headers=headers))
-        == "cross-origin-refused"
+        problem_of(preflight(app, "/reports", method=method, headers=headers)) == "host-not-allowed"
     )
 
 
