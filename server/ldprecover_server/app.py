@@ -39,6 +39,7 @@ from ldprecover_server.http.middleware.head import Head
 from ldprecover_server.http.middleware.instrumentation import Instrumentation
 from ldprecover_server.http.middleware.security_headers import SecurityHeaders
 from ldprecover_server.http.middleware.start_limit import StartLimit
+from ldprecover_server.http.middleware.unread_responses import UnreadResponses
 from ldprecover_server.http.routes import (
     analysis,
     operation,
@@ -62,6 +63,9 @@ from ldprecover_server.thread_pools import SharedCall, ThreadPool
 _STARTS = 4
 """Requests other than submissions and health checks that start in one turn of the event loop: each
 takes a millisecond or more."""
+
+_UNREAD_BYTES = 32 << 20
+"""Bytes of responses of more than 32 KiB that clients have not read, in each process."""
 
 _LEAST_ANALYSIS = 16 << 20
 """Least bytes of an analysis without a key: most methods need them for 100,000 items."""
@@ -153,7 +157,9 @@ class Application:
         self.api = self._make_api()
         self._submit = SubmissionRoute(self._services)
         self._health = SecurityHeaders(operation.HEALTH)
-        self._others = StartLimit(SecurityHeaders(Head(self.api)), _STARTS)
+        self._others = StartLimit(
+            UnreadResponses(SecurityHeaders(Head(self.api)), _UNREAD_BYTES), _STARTS
+        )
         app: ASGIApp = self._dispatch
         if settings.cors_origins:
             app = Cors(app, settings.cors_origins)

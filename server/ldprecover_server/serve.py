@@ -51,6 +51,10 @@ _OPEN_FILES = 65_536
 """Open files that the process asks for: each connection is one."""
 
 
+_UNSENT_BYTES = 1 << 16
+"""Bytes that the kernel buffers per connection beyond those in transit."""
+
+
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM, finish the requests in progress, and raise the signal again.
 
@@ -286,6 +290,11 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on {host} port {port}: {reason}; {hint}"
         ) from error
+
+    # Connections inherit the option. Without it, the kernel would buffer megabytes of each unread
+    # response, and writing them would keep the server busy for seconds.
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
     return listener
 
 
