@@ -116,14 +116,6 @@ def test_keys_move_the_assumed_share(
     wait_for_best_estimate(page)
     assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
     assert share_of(page.url) == ["0.1"]
-    page.reload()
-    panel(page).get_by_text(answered["answers"][0]["sentence"], exact=True).wait_for()
-    slider.focus()
-    page.keyboard.press("Home")
-    answered = certificate(server, honest, malicious_share=0.0)
-    panel(page).get_by_text("0\u00a0%: 0 of 20,000 reports").wait_for()
-    page.locator(".legend").get_by_text("certified, if at most 0\u00a0% are fake").wait_for()
-    assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
 
 
 def test_later_share_aborts_the_request_of_the_earlier(
@@ -184,19 +176,6 @@ def test_impossible_share_proposes_a_larger_one(
     assert page.evaluate("document.activeElement.name") == "forged"
     page.locator(".legend").get_by_text(f"at most {100 * share:.3g}\u00a0% are fake").wait_for()
     assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
-
-
-def test_proven_attack_is_said_to_be_proven(visitor: Visitor, server: ServerProcess) -> None:
-    """No share that the page offers has a certificate, so that there is no band to point to."""
-    visitor.expects = {409}
-    opened = server.open_round("oue", domain_size=3, epsilon=3.0)
-    every = np.packbits(np.ones((4000, 3), bool), axis=1, bitorder="little")
-    assert server.submit(opened["id"], wire.pack(every)).status_code == 202
-    page = visitor.open(f"#/rounds/{opened['name']}")
-    lead = page.locator(".lead")
-    expect(lead).to_contain_text(re.compile("t least 9.*of the reports are fake.*proven at 95"))
-    expect(page.locator(".tile").nth(2)).to_contain_text(re.compile("at least 9.*proven at 95"))
-    expect(page.get_by_role("region", name="Verdict")).not_to_contain_text("certified band")
 
 
 def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:

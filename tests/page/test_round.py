@@ -201,12 +201,6 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     )
 
 
-def test_advice_explains_tickets(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}")
-    page.get_by_role("button", name="What is this: ticket?").press("Enter")
-    page.locator(".popup").get_by_text("A code that lets its holder send one report.").wait_for()
-
-
 def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, Any]) -> None:
     def enlarge(route: "Route") -> None:
         response = route.fetch()
@@ -385,10 +379,6 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
 
 
 def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover,norm")
-    page.get_by_role("article").first.wait_for()
-    page.get_by_text("η = 0.2.").wait_for()
-    assert page.get_by_text("This does not help beyond plain projection").count() in (0, 1)
     page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&eta=0")
     page.get_by_text("This does not help beyond plain projection").wait_for()
 

@@ -77,25 +77,6 @@ def test_first_view_is_little_work(
     assert spent < 8 * known_work(page, session)
 
 
-def test_redraw_of_a_thousand_items_is_little_work(
-    visitor: Visitor, thousand: dict[str, Any]
-) -> None:
-    page = visitor.open(f"#/rounds/{thousand['name']}?with=ldprecover&targets=990,991&model=exact")
-    page.get_by_text("η = 0.2, 2 targets.").wait_for()
-    page.get_by_text("No alarm is raised").or_(
-        page.get_by_text("raised: honest users")
-    ).first.wait_for()
-    session = accounted(page)
-    slider = page.get_by_role("slider", name="eta")
-    slider.focus()
-    before, steps = busy(session), 5
-    for k in range(1, steps + 1):
-        page.keyboard.press("ArrowRight")
-        page.get_by_text(f"η = {round(0.2 + k / 100, 2)}, 2 targets.").wait_for()
-    spent = (busy(session) - before) / steps
-    assert spent < 3 * known_work(page, session)
-
-
 def test_ten_thousand_items_have_no_long_task(
     visitor: Visitor, ten_thousand: dict[str, Any]
 ) -> None:
