@@ -19,14 +19,7 @@ from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.llh import LLH
 from ldprecover.recovery import METHODS, ReportSource
-from ldprecover.recovery.methods import detection, likelihood
 from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.unmixing.filters.rules import (
-    DroppedSet,
-    ReportFilter,
-    hits_by_item,
-    sized_tally,
-)
 from ldprecover_attacker import MGA
 
 D, N, M = 40, 20_000, 1_500
@@ -81,59 +74,6 @@ def test_alarms_from_a_tally_are_those_from_reports(protocol: str) -> None:
     assert alarms == raise_alarms(oracle, tally, ReportSource(oracle, reports))
 
 
-@every_protocol
-def test_counts_of_a_histogram_are_those_of_its_reports(protocol: str) -> None:
-    """To the bit: each statistic is counted from single reports, and from their histogram."""
-    oracle, reports = ORACLES[protocol], reports_of(protocol)
-    single = Sample(oracle, reports)
-    tally = Tally.of(oracle, reports)
-    histogram = ReportSource.of_tally(oracle, tally).total(lambda sample: sample)
-    assert histogram.multiplicities is not None
-    assert len(histogram) < len(single) == histogram.n == single.n
-    items = np.array([1, 4, 9, 17, 28, 33])
-    sets = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1]], np.bool_)
-    rule = ReportFilter(
-        np.arange(D + 1) != oracle.support_sizes(reports[:1])[0],
-        (DroppedSet(np.array([2, 3]), np.array([False, False, True])),),
-    )
-    passing = np.arange(D + 1) % 2 == 0
-
-    def counted(sample: Sample) -> list[np.ndarray]:
-        small = sample[sample.sizes() % 3 == 1]
-        chosen = np.stack([sample.supports(np.array([v]))[:, 0] for v in (4, 9)])
-        patterns = sample.supports(items) @ np.arange(6)
-        detected = detection._find(
-            sample, suspicious=lambda _, rows: oracle.supports(rows, items[:1])[:, 0], checked=items
-        )
-        return [
-            sample.tally().summary,
-            sample.size_counts(),
-            small.size_counts(),
-            sample.pair_counts(items),
-            sample.triple_counts(items),
-            sample.subset_counts(chosen),
-            sample.bincount(patterns, 16),
-            hits_by_item(sample, report_filter=rule, items=items, sets=sets),
-            sized_tally(sample[passing[sample.sizes()]]).sizes,
-            detected.dropped.summary,
-            detected.counted,
-        ]
-
-    for one, other in zip(counted(single), counted(histogram), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("protocol", ["hr", "llh"])
-def test_weights_of_a_histogram_are_those_of_its_reports(protocol: str) -> None:
-    oracle, reports = ORACLES[protocol], reports_of(protocol)
-    f = np.arange(1, D + 1) / (D * (D + 1) / 2)
-    bits, lift = oracle.supports(reports).astype(float), np.expm1(oracle.epsilon)
-    weights = 1 / (1 + lift * (bits @ f))
-    source = ReportSource.of_tally(oracle, Tally.of(oracle, reports))
-    sums = source.total(lambda sample: likelihood._weight_sums_of_reports(sample, f=f))
-    np.testing.assert_allclose(sums, [*(weights @ bits), weights.sum()], rtol=1e-9)
-
-
 def test_draws_of_equal_reports_are_binomial() -> None:
     """Half of them are drawn, within 7 standard deviations, and the others remain."""
     oracle, n = ORACLES["llh"], 1_000_000
@@ -143,13 +83,6 @@ def test_draws_of_equal_reports_are_binomial() -> None:
     assert chosen.tally() + rest.tally() == single.tally()
     assert chosen.multiplicities is not None
     assert np.abs(chosen.multiplicities - n / 2).max() < 7 * np.sqrt(n / 4)
-
-
-def test_tallies_add_before_a_recovery() -> None:
-    oracle, reports = ORACLES["llh"], reports_of("llh")
-    tallies = [Tally.of(oracle, part) for part in np.array_split(reports, 8)]
-    merged = sum(tallies[1:], tallies[0])
-    same(recovered("llh", "fiad", merged), recovered("llh", "fiad", reports))
 
 
 def test_a_histogram_is_read_once() -> None:

@@ -22,7 +22,6 @@ from ldprecover.estimation.metrics import mse
 from ldprecover.items import indices_named
 from ldprecover.protocols import crafter_of
 from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
-from ldprecover.recovery.methods.fiad import abnormal_itemsets
 from ldprecover.recovery.methods.kmeans import two_means
 from ldprecover.recovery.methods.likelihood import expectation_maximisation
 
@@ -229,17 +228,6 @@ def test_fiad_finds_an_attack_on_three_items(
     result = recover(oracle, reports, "fiad")
     assert any(note in each for each in result.notes)
     assert result.eta > 0.1
-
-
-def test_abnormal_itemsets_are_only_the_largest() -> None:
-    """10 random items; then a tenth of the reports supports items 2, 3, 5, 7 and 9 besides."""
-    oracle, rng = OUE(1, 10), np.random.default_rng(2)
-    bits = rng.random((50_000, 10)) < oracle.q
-    for expected in ([], [(2, 3, 5, 7, 9)]):
-        source = ReportSource(oracle, np.packbits(bits, axis=1, bitorder="little"))
-        groups = abnormal_itemsets(source, np.arange(10), least=4, rate=0.01)
-        assert [itemset for group in groups for itemset in group.itemsets] == expected
-        bits[:5_000, [2, 3, 5, 7, 9]] = True
 
 
 @pytest.mark.parametrize("z", [2, 10])

@@ -14,12 +14,6 @@ BINOMIAL, BOTH = (
 )
 
 
-def test_worked_example_of_one_law() -> None:
-    result = excess_bins(np.array([10, 50, 120, 400, 60, 20]), BINOMIAL, 0.1)
-    assert np.flatnonzero(result.bins).tolist() == [3, 4, 5]
-    assert result.fit[:3] == pytest.approx([20.506329, 68.35443, 91.139241], abs=1e-6)
-
-
 def test_worked_example_of_two_laws() -> None:
     observed = np.array([100, 300, 400, 900, 100, 20])
     result = excess_bins(observed, BOTH, 0.03)

@@ -15,7 +15,6 @@ from ldprecover.protocols.hr import HR
 from ldprecover.protocols.ss import SS
 from ldprecover.protocols.sue import SUE
 from ldprecover.recovery import ReportSource, project_simplex, reports
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.filters import rules
 from ldprecover.recovery.unmixing.filters.report_filters import (
@@ -23,7 +22,6 @@ from ldprecover.recovery.unmixing.filters.report_filters import (
     filter_reports,
     unfit,
 )
-from ldprecover.recovery.unmixing.filters.rules import DroppedSet, ReportFilter, hits_by_item
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
@@ -283,21 +281,6 @@ def test_filters_few_reports_too(protocol: str, n: int) -> None:
     assert np.isfinite(result.z).all()
     assert (result.sd > 0).all()
     assert result.n == n
-
-
-def test_hits_are_counted_by_set_and_item() -> None:
-    oracle, rows = ORACLES["olh"], honest("olh")[1][:3000]
-    items = np.array([3, 5, 8, 13, 21])
-    rule = ReportFilter(sets=(DroppedSet(np.array([0, 1]), np.array([False, False, True])),))
-    sets = np.array([[True, True, False, True, False], [False, False, True, True, True]])
-    bits = oracle.supports(rows)
-    bits = bits[~(bits[:, 0] & bits[:, 1])][:, items]
-    hits = hits_by_item(Sample(oracle, rows), report_filter=rule, items=items, sets=sets)
-    assert hits.shape == (2, 25, 6)
-    for of_set, members in zip(hits, sets, strict=True):
-        numbers = bits[:, members].sum(axis=1)
-        for k in range(25):
-            assert of_set[k].tolist() == [*bits[numbers == k].sum(axis=0), (numbers == k).sum()]
 
 
 @pytest.mark.parametrize(

@@ -45,31 +45,6 @@ def honest(n: int, rng: np.random.Generator) -> np.ndarray:
     )
 
 
-def test_triple_score_is_the_standardised_third_central_moment() -> None:
-    rng = np.random.default_rng(1)
-    bits = rng.integers(0, 2, (500, 8), dtype=np.uint8)
-    oracle = OUE(1.0, 8)
-    scores = triple_scores(
-        triples_passing(
-            Sample(oracle, packed(bits)), report_filter=ReportFilter(), items=np.arange(8)
-        ),
-        oracle.p,
-        oracle.q,
-    )
-    share = bits.mean(axis=0)
-    centred, deviation = bits - share, np.sqrt(share * (1 - share))
-    expected = {}
-    for i, j, k in combinations(range(8), 3):
-        moment = (centred[:, i] * centred[:, j] * centred[:, k]).mean()
-        moment -= 2 * (share[i] - oracle.q) * (share[j] - oracle.q) * (share[k] - oracle.q)
-        expected[i, j, k] = math.sqrt(500) * moment / (deviation[i] * deviation[j] * deviation[k])
-    middle = np.median(list(expected.values()))
-    for (i, j, k), score in expected.items():
-        for place in ((i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)):
-            assert scores[place] == pytest.approx(score - middle, abs=1e-9)
-    assert not scores[np.arange(8), np.arange(8)].any()
-
-
 def test_honest_triples_are_noise_of_deviation_one() -> None:
     """9,880 triples, nearly independent: their deviation is within 4 % of 1 but once in 10^8, and
     none beyond 6.5.
@@ -104,26 +79,6 @@ def test_a_set_whose_triples_are_each_within_noise_is_found(t: int) -> None:
         math.comb(t, 3)
     )
     assert score == pytest.approx(s * s / 2 - log_choose(24, t))
-
-
-@pytest.mark.parametrize("m", [0, 1, 2, 3, 7])
-def test_among_fewer_than_eight_items_there_is_no_set(m: int) -> None:
-    result, score = best_set_of_triples(np.zeros((m, m, m)))
-    assert (result.size, score) == (0, -1.0)
-
-
-def test_no_set_scores_where_no_triple_is_above_zero() -> None:
-    assert best_set_of_triples(np.zeros((9, 9, 9)))[1] == -1.0
-
-
-def test_scores_of_degenerate_reports_are_finite() -> None:
-    assert not triple_scores(np.zeros((9, 9, 9), np.int64), 0.5, 0.3).any()
-    bits = np.random.default_rng(1).integers(0, 2, (1000, D), dtype=np.uint8)
-    bits[:, 0], bits[:, 1] = 0, 1
-    counted = triples_passing(
-        Sample(ORACLE, packed(bits)), report_filter=ReportFilter(), items=np.arange(9)
-    )
-    assert np.isfinite(triple_scores(counted, ORACLE.p, ORACLE.q)).all()
 
 
 def test_attack_whose_pairs_cancel_is_dropped_by_triples(
