@@ -283,20 +283,6 @@ def test_sampled_oue_reports_lower_their_targets() -> None:
     )
 
 
-def test_pattern_attack_supports_all_targets_alike() -> None:
-    """OUE: sum_T pi = r' + (L - r')(r - r')/(d - r')."""
-    pi = MGAA(TARGETS, 4).support(oracle_of("oue"))
-    assert pi[list(TARGETS)].sum() == pytest.approx(4 + (38 - 4) * (10 - 4) / (102 - 4))
-
-
-def test_several_attackers_have_the_mean_support() -> None:
-    parts = [MGA(TARGETS), RIA([3]), RPA()]
-    for protocol in ("grr", "oue", "olh"):
-        oracle = oracle_of(protocol)
-        mean = np.mean([part.support(oracle) for part in parts], axis=0)
-        assert Several(parts).support(oracle) == pytest.approx(mean)
-
-
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

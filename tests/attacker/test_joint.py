@@ -43,13 +43,6 @@ def test_sizes_have_the_honest_law(
     assert np.abs(np.cumsum(measured - law)).max() < 3.3 / np.sqrt(M)
 
 
-def test_item_is_in_every_report_whatever_the_targets() -> None:
-    for protocol in ("oue", "ss", "olh", "grr"):
-        oracle = oracle_of(protocol)
-        is_supported = supported(oracle, Joint(TARGETS, item=9))
-        assert is_supported[:, 9].all()
-
-
 def test_canaries_are_starved_and_no_other_item_is_raised() -> None:
     oracle = oracle_of("grr")
     support = Joint(TARGETS, rate=0.0).support(oracle)

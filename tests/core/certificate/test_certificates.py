@@ -1,7 +1,5 @@
 """Certificates from counts: exact, never wrong beyond their confidence, and consistent."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -209,7 +207,7 @@ def test_intervals_reach_those_of_the_worst_attack(protocol: str, d: int, epsilo
             width = certificate.upper[item] - certificate.lower[item]
             assert certificate.lower[item] <= low + 1e-4
             assert certificate.upper[item] >= high - 1e-4
-            assert width <= 1.1 * (high - low) + 1e-3
+            assert width <= (1.0 if protocol == "grr" else 1.1) * (high - low) + 1e-3
 
 
 @given(
@@ -244,46 +242,6 @@ def test_certificate_of_merged_rounds_is_that_of_all_their_reports(protocol: str
         assert one.lower.tolist() == other.lower.tolist()
         assert one.upper.tolist() == other.upper.tolist()
         assert one.least_malicious_share == other.least_malicious_share
-
-
-@pytest.mark.parametrize("protocol", ["grr", "oue", "sue", "olh", "ss"])
-@pytest.mark.parametrize("d", [2, 5, 8])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_vertex_attack_reaches_the_bound(protocol: str, d: int, epsilon: float) -> None:
-    """The attack after which the users of an item may be the most other ones, by programming.
-
-    Its counts are those of true frequencies with one law of malicious reports, and of other
-    frequencies with another. So no interval may end before these, and it ends soon after them.
-    """
-    oracle, n = frequency_oracle(protocol, epsilon, d), 10**12  # hardly any noise
-    p, q, truth = oracle.p, oracle.q, np.random.default_rng(d).dirichlet(np.ones(d))
-    supports = (np.arange(1 << d)[:, None] >> np.arange(d)) & 1
-    if oracle.fixed_size is not None:
-        supports = supports[supports.sum(axis=1) == oracle.fixed_size]
-    s = len(supports)
-    for share, item, sign in itertools.product((0.01, 0.1), (0, d - 1), (1, -1)):
-        honest = (1 - share) * (p - q) * np.eye(d)
-        # The variables: other frequencies, and both malicious laws.
-        rows = np.vstack(
-            [
-                np.hstack([honest, supports.T, -supports.T]),
-                np.repeat(np.eye(3), [d, s, s], axis=1),
-            ]
-        )
-        cost = -sign * np.eye(d + 2 * s)[item]
-        ends = [*(honest @ truth), 1, share, share]
-        result = linprog(cost, A_eq=rows, b_eq=ends, bounds=(0, 1))
-        assert result.status == 0, result.message
-        other, played = result.x[:d], result.x[d + s :] @ supports
-        counts = n * ((1 - share) * (q + (p - q) * truth) + played)
-        certificate = certify(oracle, tally_of(counts.astype(int).tolist(), n), share)
-        ends_of_item = (certificate.upper if sign > 0 else certificate.lower)[item]
-        moved, certified = abs(other[item] - truth[item]), sign * (ends_of_item - truth[item])
-        assert certified >= moved - 1e-4
-        assert certified <= (1.0 if protocol == "grr" else 1.1) * moved + 1e-3
-        inside = (certificate.lower <= np.minimum(truth, other) + 1e-4).all()
-        assert inside
-        assert (certificate.upper >= np.maximum(truth, other) - 1e-4).all()
 
 
 ROUNDS = 100

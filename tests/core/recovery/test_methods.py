@@ -16,7 +16,6 @@ from ldprecover import (
     ParameterError,
     Recovery,
     RecoveryRequest,
-    Tally,
     recover,
 )
 from ldprecover.recovery import (
@@ -167,29 +166,10 @@ def test_reports_are_an_array_or_a_function(reports: Any) -> None:
         ReportSource(OUE(1, 9), reports)
 
 
-def test_method_without_need_reads_no_reports() -> None:
-    def never() -> list[np.ndarray]:
-        raise AssertionError("read")
-
-    result = recover(OUE(1, 9), never, "norm-sub", tally=Tally(np.full(9, 5), 9))
-    assert result.recovered.sum() == pytest.approx(1)
-
-
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "7"])
 def test_n_is_a_positive_integer(n: Any) -> None:
     with pytest.raises(ParameterError, match="n, the number of reports"):
         recover(OUE(1, 9), np.zeros(9), "ldprecover", n=n)
-
-
-def test_note_if_the_reports_are_not_of_the_frequencies() -> None:
-    """A round that is still open may have grown between its counts and its reports."""
-    oracle, rng = OUE(1, 30), np.random.default_rng(1)
-    reports = oracle.perturb(rng.integers(0, 30, 500), rng)
-    f_z = estimates_of(oracle, reports)
-    request = RecoveryRequest("detection", targets=[1])
-    for frequencies, expected in ((f_z, False), (f_z + 0.01, True)):
-        result = _run(oracle, frequencies, request, reports=reports)
-        assert ("not those of the poisoned" in result.notes[-1]) == expected
 
 
 @pytest.mark.parametrize(

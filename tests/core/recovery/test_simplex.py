@@ -25,17 +25,6 @@ def exact_projection(x: list[float]) -> list[Fraction]:
     return [max(value - max(taus), Fraction(0)) for value in values]
 
 
-def algorithm_1(x: np.ndarray) -> np.ndarray:
-    """Return the refining loop as the paper prints it (Algorithm 1, lines 6 to 11)."""
-    remaining = np.ones(x.size, bool)  # D_*
-    while True:
-        refined = np.where(remaining, x - (x[remaining].sum() - 1) / remaining.sum(), 0.0)
-        negative = remaining & (refined < 0)
-        if not negative.any():
-            return refined
-        remaining &= ~negative
-
-
 @given(x=VECTORS)
 @example(x=[0.3, 0.3, 0.3])
 @example(x=[1.0, 0.0])
@@ -44,11 +33,6 @@ def test_equals_the_projection_in_exact_arithmetic(x: list[float]) -> None:
     np.testing.assert_allclose(
         project_simplex(x), np.array(exact_projection(x), float), rtol=0, atol=1e-14
     )
-
-
-@given(x=VECTORS)
-def test_equals_the_loop_of_algorithm_1(x: list[float]) -> None:
-    np.testing.assert_allclose(project_simplex(x), algorithm_1(np.array(x)), rtol=0, atol=1e-13)
 
 
 @given(x=WILD)

@@ -121,9 +121,7 @@ def test_a_name_that_utf8_cannot_write_is_rejected(export: RoundExport, field: s
 @pytest.mark.parametrize("value", [None, True, 1.5, {}, "x", [1.5], [-1]])
 def test_non_export_is_rejected(export: RoundExport, field: str, value: object) -> None:
     values = copy.deepcopy(export.to_dict())
-    if field == "round" and value == "x":
-        values["round"] = None
-    elif field == "hash_range" and value is None:
+    if field == "hash_range" and value is None:
         del values["counts"]
     else:
         values[field] = value
@@ -131,7 +129,7 @@ def test_non_export_is_rejected(export: RoundExport, field: str, value: object) 
         RoundExport.from_dict(values)
 
 
-@pytest.mark.parametrize("text", ["", "[", "[]", "null", '"x"', "[" * 100_000, b"\xff"])
+@pytest.mark.parametrize("text", ["", "[", "[]", "null", '"x"', b"\xff"])
 def test_non_object_json_is_rejected(text: str | bytes) -> None:
     with pytest.raises(ParameterError):
         RoundExport.from_json(text)
