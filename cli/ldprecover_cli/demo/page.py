@@ -89,8 +89,8 @@ def page_server(settings: DemoSettings) -> Iterator[PageServer]:
 def _application(folder: Path, key: str, token: str, plays: Plays) -> Application:
     """Return the server's application with the router of the plays."""
 
-    def require_token(x_demo_token: Annotated[str, Header()] = "") -> None:
-        if not compare_digest(x_demo_token.encode(), token.encode()):
+    def require_token(x_demo_token: Annotated[str | None, Header()] = None) -> None:
+        if x_demo_token is None or not compare_digest(x_demo_token.encode(), token.encode()):
             raise ForbiddenError("the call needs the token of the link that the demo printed")
 
     # Without the environment, whose settings are for another server.
