@@ -1,15 +1,12 @@
 """The distributions that Manip and AA draw their items from, and what is sent of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover import GRR, OUE, ParameterError
 from ldprecover_attacker import AA, MGA, InputPoisoning, ItemAttack, Manip, Several
-
-ORACLES = [GRR(0.5, 40), OUE(0.5, 40), OLH(0.5, 40, 3)]
 
 
 def rng(seed: int = 4) -> np.random.Generator:
@@ -91,25 +88,6 @@ def test_rejects_size_of_diffuse_and_unknown_kind() -> None:
         AA(size=4)
     with pytest.raises(ParameterError, match="kind must be one of diffuse, peaked"):
         AA("spiky")
-
-
-@pytest.mark.parametrize("oracle", ORACLES, ids=repr)
-@pytest.mark.parametrize(
-    "attack", [MGA([3, 0, 4]), Manip(), AA(), AA("peaked")], ids=["mga", "manip", "aa", "peaked"]
-)
-def test_support_follows_the_distribution_drawn(
-    oracle: FrequencyOracle, attack: MGA | Manip | AA
-) -> None:
-    weights = attack.distribution(40, rng())
-    sampled = weights + (1 - weights) * oracle.q if isinstance(oracle, OLH) else weights
-    assert replace(attack, model="sampled").support(oracle, rng()) == pytest.approx(sampled)
-    poisoned = InputPoisoning(attack).support(oracle, rng())
-    assert poisoned == pytest.approx(weights * (oracle.p - oracle.q) + oracle.q)
-    if not isinstance(attack, MGA):  # whose crafted reports support all targets
-        crafted = sampled
-        if isinstance(oracle, OUE):
-            crafted = weights + (1 - weights) * (int(oracle.laws.mean_size) - 1) / 39
-        assert attack.support(oracle, rng()) == pytest.approx(crafted)
 
 
 def test_input_poisoning_ignores_the_report_model() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ldprecover import Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover_attacker import Joint
 
 D, M, TARGETS = 60, 20_000, (3, 0, 7)
@@ -48,16 +48,6 @@ def test_canaries_are_starved_and_no_other_item_is_raised() -> None:
     support = Joint(TARGETS, rate=0.0).support(oracle)
     assert support[list(TARGETS)].tolist() == [0, 0, 0]
     assert np.delete(support, TARGETS) == pytest.approx(1 / (D - 3))
-
-
-def test_framing_moves_no_estimate() -> None:
-    """The gain is -beta f_T: fakes hold none of the targets."""
-    oracle, f = oracle_of("oue"), np.full(D, 1 / D)
-    assert Joint(TARGETS).gain(oracle, f, 0.1) == pytest.approx(-0.1 * 3 / D)
-    tally = Tally.of(oracle, Joint(TARGETS).reports(oracle, M, np.random.default_rng(4)))
-    estimates = Estimates.of(oracle, tally)
-    z = estimates.frequencies[list(TARGETS)] / np.sqrt(oracle.variance(0.0, M))
-    assert np.abs(z).max() < 6
 
 
 def test_labels_are_resolved() -> None:

@@ -98,13 +98,6 @@ def test_each_one_hot_report_supports_one_item() -> None:
 
 
 @each_protocol
-def test_only_olh_reports_support_more_than_their_item(oracle: FrequencyOracle) -> None:
-    counts = sampled_tally(oracle, WEIGHTS, 1_000, np.random.default_rng(8)).counts(oracle)
-    more = int(counts.sum()) > 1_000
-    assert more == isinstance(oracle, OLH)
-
-
-@each_protocol
 def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(10)
     empty = Tally.empty(6)

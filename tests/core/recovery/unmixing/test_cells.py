@@ -41,17 +41,6 @@ def test_least_squares_are_those_of_the_kept_cells(oracle: FrequencyOracle) -> N
     assert cells.residual_norm(law) == pytest.approx(float((cells.residual(law) ** 2).sum()))
 
 
-def test_dropped_cells_raise_the_variance_of_estimates(oracle: FrequencyOracle) -> None:
-    dropped = np.arange(1, 4)
-    others = np.setdiff1d(np.arange(oracle.summary_size), dropped)
-    columns = regressors(oracle)
-    without, with_all = (
-        np.diag(np.linalg.inv(columns[rows].T @ columns[rows]))[1:]
-        for rows in (others, np.arange(oracle.summary_size))
-    )
-    np.testing.assert_allclose(Cells.of(oracle, dropped).inflation(), without / with_all)
-
-
 def test_estimates_without_dropped_cells_are_unbiased(oracle: FrequencyOracle) -> None:
     """The expectation of an honest histogram gives the frequencies, whatever its cells hold."""
     frequencies = np.random.default_rng(2).dirichlet(np.ones(oracle.domain_size))

@@ -10,7 +10,6 @@ from ldprecover.protocols import LLH
 from ldprecover.recovery import Recovery
 from ldprecover.recovery.unmixing import estimates_of_histogram
 from ldprecover.recovery.unmixing.cells import Cells
-from ldprecover.recovery.unmixing.raised_sets import Preference
 from ldprecover_attacker import make_attack
 
 D, N, FAKES = 32, 400_000, 21_000
@@ -68,12 +67,6 @@ def test_reports_of_private_coins_that_remain_show_their_set() -> None:
     (dropped,) = result.conclusions.dropped
     assert dropped.screen == "frequent reports"
     assert dropped.reports < tally.n / 5
-
-
-def test_reports_of_random_pairs_prefer_cells_by_their_pairs() -> None:
-    logarithms = Preference(together=2).logarithm(np.array([[0.0, 1.0], [2.0, 4.0]]))
-    np.testing.assert_allclose(np.exp(logarithms), [[0, 0], [1, 6]])
-    np.testing.assert_allclose(Preference(tilt=0.5).logarithm(np.arange(3.0)), [0, 0.5, 1])
 
 
 def test_set_that_others_conceal_does_not_lower_popular_items() -> None:
