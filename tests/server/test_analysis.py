@@ -1,7 +1,5 @@
 """Methods, alarms and inferred targets over HTTP, from counts and from stored reports."""
 
-import asyncio
-import gc
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,6 @@ from ldprecover.items import with_labels
 from ldprecover.protocols import PROTOCOLS, wire
 from ldprecover.recovery import METHODS, ReportSource
 from ldprecover.rounds.means import ITEMS, Mean, round_numbers
-from ldprecover_server.analysis.kinds import Analysis
-from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.storage.segments import StoredReports
 
 pytestmark = pytest.mark.sqlite
@@ -50,31 +46,6 @@ def listed(app: InProcess, round: str) -> dict[str, dict[str, Any]]:
     answer = app.get(f"/rounds/{round}/methods").json()
     assert answer["round"] == round
     return {method["name"]: method for method in answer["methods"]}
-
-
-@pytest.mark.parametrize(
-    ("protocol", "items", "retention", "chosen"),
-    [("oue", D, "all", "unmix"), ("oue", D, "none", "unmix"), ("oue", 15, "all", "norm-sub")],
-)
-def test_auto_answers_with_the_method_that_it_chose(
-    in_process: InProcess, protocol: str, items: int, retention: str, chosen: str
-) -> None:
-    fields = {} if retention == "all" else {"retention": retention}
-    round = in_process.open_round(protocol, 1.0, domain_size=items, **fields)
-    oracle = frequency_oracle(protocol, 1.0, items)
-    send(in_process, round, oracle.perturb(np.arange(600) % items, np.random.default_rng(1)))
-    answers = {
-        name: in_process.post(f"/rounds/{round}/recover", json={"method": name}).json()
-        for name in ("auto", chosen)
-    }
-    first, *others = answers["auto"].pop("notes")
-    assert first.startswith(f"auto chose {chosen}: ")
-    assert others == answers[chosen].pop("notes")
-    assert answers["auto"] == answers[chosen]
-    read = "No reports were filtered" not in " ".join(others)
-    assert read == (retention == "all")
-    unnamed = in_process.post(f"/rounds/{round}/recover").json()
-    assert unnamed["method"] == "ldprecover"
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
@@ -169,24 +140,6 @@ def test_a_histogram_takes_the_place_of_stored_reports(
     ]
 
 
-def test_attack_raises_alarms_and_honest_users_none(in_process: InProcess) -> None:
-    """At a rate of 1e-6 each; the attack is far beyond every threshold that is for it."""
-    oracle = frequency_oracle("oue", 1.0, D)
-    raised = []
-    for malicious in (0, 2_000):
-        round = in_process.open_round("oue", 1.0, domain_size=D)
-        send(in_process, round, np.concatenate([honest(oracle, 8_000, 4), padded_oue(malicious)]))
-        answer = in_process.get(f"/rounds/{round}/alarms", params={"rate": 1e-6}).json()
-        assert (answer["n"], answer["reports_read"]) == (8_000 + malicious, True)
-        assert all(
-            alarm["raised"] == (alarm["statistic"] > alarm["threshold"])
-            for alarm in answer["alarms"]
-        )
-        raised.append({alarm["name"] for alarm in answer["alarms"] if alarm["raised"]})
-    assert raised[0] == set()
-    assert {"excess", "support-size"} <= raised[1]
-
-
 def test_items_that_rose_since_the_history_can_be_targets(in_process: InProcess) -> None:
     oracle = frequency_oracle("oue", 2.0, D)
     for week in range(3):
@@ -221,32 +174,6 @@ def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InP
     assert in_process.get(f"/rounds/{round}/methods", headers=in_process.admin).status_code == 200
 
 
-def test_callers_that_wait_for_one_result_hold_no_tally(
-    in_process: InProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    d, waiting, alive = 5000, 8, list[int]()
-    round = in_process.open_round(domain_size=d)
-    send(in_process, round, np.zeros(1, "<u4"), 1)
-    keys, make_key, run = list[bytes](), Analysis.key, WorkerPool.run
-
-    def key(analysis: Analysis[Any]) -> bytes:
-        keys.append(make_key(analysis))
-        return keys[-1]
-
-    async def run_late(pool: WorkerPool, *arguments: Any, **options: Any) -> bytes:
-        while len(keys) < waiting:
-            await asyncio.sleep(0.001)
-        tallies = [each for each in gc.get_objects() if isinstance(each, Tally)]
-        alive.append(sum(tally.summary.size == d for tally in tallies))
-        return await run(pool, *arguments, **options)
-
-    monkeypatch.setattr(Analysis, "key", key)
-    monkeypatch.setattr(WorkerPool, "run", run_late)
-    answers = in_process.gather(*(waiting * [("POST", f"/rounds/{round}/recover", {})]))
-    assert [answer.status_code for answer in answers] == waiting * [200]
-    assert alive == [1]  # of the writer
-
-
 def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> None:
     round = in_process.open_round("grr", 1.0, items=list(ITEMS))
     assert in_process.frequencies(round)["mean"] is None
@@ -263,27 +190,6 @@ def test_a_round_for_numbers_answers_with_their_mean(in_process: InProcess) -> N
         "high": high,
     }
     assert "mean" not in in_process.frequencies(in_process.open_round("grr", 1.0))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"eta": "guess"},
-        {"targets": "all"},
-        {"malicious_model": "custom"},
-        {"malicious_model": "custom", "support": [0.5]},
-        {"support": [2.0]},
-        {"options": {"nothing": 1}},
-        {"method": "magic"},
-        {"eta": "auto"},  # GRR: every report supports one item, so the counts do not tell
-    ],
-)
-def test_what_does_not_fit_is_refused_in_words(in_process: InProcess, body: Any) -> None:
-    round = in_process.open_round("grr", 1.0)
-    in_process.post(f"/rounds/{round}/reports", json={"reports": [1]})
-    response = in_process.post(f"/rounds/{round}/recover", json=body)
-    assert response.status_code == 422, response.text
-    problem_of(response)
 
 
 def test_a_round_without_reports_gives_no_method_and_no_alarm(

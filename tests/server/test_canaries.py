@@ -53,22 +53,6 @@ def test_recovery_uses_canaries_by_label_and_index(in_process: InProcess) -> Non
     assert unknowing["recovered"] != pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("canaries", "reason"),
-    [
-        (["unknown"], "canaries: no item is labelled 'unknown'"),
-        ([D], f"canaries: {D} is not an index"),
-        (list(range(D - 1)), "canaries must leave at least two other items"),
-    ],
-)
-def test_recovery_rejects_other_canaries(
-    in_process: InProcess, shifted: str, canaries: list[Any], reason: str
-) -> None:
-    response = in_process.post(f"/rounds/{shifted}/recover", json={"canaries": canaries})
-    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
-    assert reason in response.json()["detail"]
-
-
 def test_requests_name_at_most_100_canaries(in_process: InProcess, shifted: str) -> None:
     many = ["item 1"] * 101
     assert in_process.get(f"/rounds/{shifted}/alarms", params={"canary": many}).status_code == 422

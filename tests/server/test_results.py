@@ -1,7 +1,6 @@
 """Frequencies and recoveries: what the mathematics says of the counts, to the bit."""
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -70,15 +69,6 @@ def test_frequencies_equal_the_estimates_of_the_counts(
     } | ({"notes": list(estimates.notes)} if estimates.notes else {})
     assert server.frequencies(opened["id"]) == expected
     assert min(expected["frequencies"]) < 0, "a negative estimate shows that none is clipped"
-    # And by hand, from the paper's formulas.
-    p, q, n = oracle.p, oracle.q, 500
-    for count, frequency, error in zip(
-        expected["counts"], expected["frequencies"], expected["standard_errors"], strict=True
-    ):
-        assert frequency == pytest.approx((count / n - q) / (p - q), rel=1e-12)
-        f = min(max(frequency, 0), 1)
-        variance = q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
-        assert error == pytest.approx(math.sqrt(variance), rel=1e-12)
 
 
 def test_without_reports_there_are_no_estimates(
@@ -98,12 +88,7 @@ def test_without_reports_there_are_no_estimates(
 
 TARGETS: dict[str, tuple[list[str | int], tuple[int, ...]]] = {
     "none": ([], ()),
-    "labels": (["b", "d"], (7, 9)),
-    "indices": ([9, 7], (7, 9)),
-    "a label that is also an index": (["3"], (0,)),
-    "an index that is also a label": ([3], (3,)),
     "repeats in both forms": (["b", 7, "b", 9, 7, "3", 0], (0, 7, 9)),
-    "all but one": ([*range(10)], tuple(range(10))),
     "labels beyond ASCII": (["Łódź", "x y"], (4, 5)),
 }
 
@@ -112,9 +97,9 @@ TARGETS: dict[str, tuple[list[str | int], tuple[int, ...]]] = {
     ("method", "eta", "model", "targets"),
     [
         *itertools.product(["ldprecover"], [0.2], ["paper"], TARGETS),
-        *itertools.product(["ldprecover", "norm-sub"], [0, 10], ["paper"], ["labels"]),
+        ("ldprecover", 10, "paper", "none"),
         ("norm-sub", 0.2, "paper", "none"),
-        ("ldprecover", 0.3, "exact", "labels"),
+        ("ldprecover", 0.3, "exact", "labels beyond ASCII"),
     ],
 )
 def test_a_recovery_is_that_of_the_library_to_the_bit(
@@ -157,7 +142,7 @@ def test_a_recovery_is_that_of_the_library_to_the_bit(
     assert expected.notes
 
 
-@pytest.mark.parametrize("content", [None, b"", b"null", b"{}", b'{"eta": 0.2, "targets": []}'])
+@pytest.mark.parametrize("content", [None, b"", b"{}"])
 def test_every_field_of_a_recovery_has_its_default(
     server: ServerProcess, poisoned: Poisoned, content: bytes | None
 ) -> None:
@@ -168,47 +153,3 @@ def test_every_field_of_a_recovery_has_its_default(
     response = server.post(f"/rounds/{opened['id']}/recover", content=content, headers=headers)
     assert (response.status_code, response.json()) == (200, expected)
     assert (expected["eta"], expected["targets"], expected["method"]) == (0.2, [], "ldprecover")
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
-    [
-        ("targets", ["a", "nowhere"], "nowhere"),
-        ("targets", [0, 11], "11"),
-        ("targets", ["3", "2", "1", "0", *range(4, 11), 10], "targets"),
-        ("method", "magic", "norm-sub"),
-        ("malicious_model", "padded", "malicious_model"),
-    ],
-)
-def test_rejected_recovery_names_field(
-    server: ServerProcess, poisoned: Poisoned, field: str, value: Any, words: str
-) -> None:
-    opened, _ = poisoned["grr"]
-    response = server.post(f"/rounds/{opened['id']}/recover", json={field: value})
-    assert problem_of(response) == "invalid-parameter"
-    assert words in response.json()["detail"]
-
-
-def test_no_positive_estimate_gives_zero_malicious_frequencies(
-    server: ServerProcess,
-) -> None:
-    """OUE reports without a single one: every estimate is -q/(p - q)."""
-    id = server.open_round("oue", 1.0, domain_size=5)["id"]
-    assert server.submit(id, bytes(30)).status_code == 202
-    response_body = server.post(f"/rounds/{id}/recover").json()
-    assert max(response_body["poisoned"]) < 0
-    assert response_body["malicious"] == 5 * [0]
-    assert response_body["recovered"] == pytest.approx(5 * [0.2], abs=1e-15)
-    assert any("no estimate is positive" in note for note in response_body["notes"])
-
-
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_the_smallest_domain_recovers(server: ServerProcess, protocol: str) -> None:
-    id = server.open_round(protocol, 1.0, domain_size=2)["id"]
-    oracle = RoundParameters(protocol, 1.0, ("0", "1"), None).oracle
-    reports = oracle.perturb(np.zeros(50, dtype=np.int64), np.random.default_rng(1))
-    server.submit(id, wire.pack(reports))
-    for targets in ([], [0], [1]):
-        response_body = server.post(f"/rounds/{id}/recover", json={"targets": targets}).json()
-        assert min(response_body["recovered"]) >= 0
-        assert sum(response_body["recovered"]) == pytest.approx(1, abs=1e-12)
