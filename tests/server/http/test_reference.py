@@ -152,9 +152,6 @@ def test_a_submission_is_described_in_every_form(document: dict[str, Any]) -> No
             False,
             64,
         )
-        assert {"202", "404", "409", "413", "415", "422", "503", "507"} <= set(
-            operation["responses"]
-        )
         assert "gzip" in operation["description"]
 
 
@@ -180,37 +177,6 @@ def test_the_examples_of_submissions_are_taken(
     assert answer.json()["accepted"] == len(next(iter(example.values())))
 
 
-def test_answers_have_the_fields_that_are_described(
-    server: ServerProcess, document: dict[str, Any]
-) -> None:
-    id = server.open_round()["id"]
-    path = f"/rounds/{id}"
-    answers = {
-        "Accepted": server.post(f"{path}/reports", json={"reports": [1]}),
-        "Round": server.get(path),
-        "Parameters": server.get(f"{path}/parameters"),
-        "Rounds": server.get("/rounds"),
-        "Frequencies": server.get(f"{path}/frequencies"),
-        "Methods": server.get(f"{path}/methods"),
-        "Alarms": server.get(f"{path}/alarms"),
-        "Recovered": server.post(f"{path}/recover"),
-        "Certified": server.post(f"{path}/certificate", json={"malicious_share": 0.1}),
-        "Plans": server.get("/plan?domain_size=4&users=10&epsilon=1"),
-        "Version": server.get("/version"),
-        "KeyScope": server.get("/key", headers=server.admin),
-    }
-    # Only rounds for numbers have a mean, and only noisy ones notes.
-    optional = {"Frequencies": {"mean", "notes"}, "Certified": {"mean"}}
-    for name, answer in answers.items():
-        schema = document["components"]["schemas"][name]
-        described = set(schema["properties"])
-        required = described - optional.get(name, set())
-        assert required == set(schema["required"]), name
-        assert required <= set(answer.json()) <= described, name
-    problem = set(server.get("/nothing").json())
-    assert problem <= set(document["components"]["schemas"]["Problem"]["properties"])
-
-
 def test_the_reference_has_its_assets_all_served_from_here(server: ServerProcess) -> None:
     response = server.get("/docs")
     assert response.headers["content-type"].startswith("text/html")
@@ -223,19 +189,3 @@ def test_the_reference_has_its_assets_all_served_from_here(server: ServerProcess
         assert linked.status_code == 200
         assert linked.content
     assert server.get("/docs/errors").headers["content-type"].startswith("text/html")
-
-
-def test_operators_can_ask_how_the_server_is(server: ServerProcess) -> None:
-    assert server.get("/healthz").json() == {"status": "ok"}
-    assert server.get("/readyz").json() == {"status": "ready"}
-    version = server.get("/version").json()
-    assert re.fullmatch(r"\d+\.\d+\.\d+.*", version["version"])
-    assert version["kernels"] in ("numpy", "numba")
-
-
-def test_an_asset_is_sent_again_only_when_it_has_changed(server: ServerProcess) -> None:
-    path = "/static/swagger-ui/swagger-ui.css"
-    first = server.get(path)
-    assert (first.status_code, first.headers["content-type"]) == (200, "text/css; charset=utf-8")
-    again = server.get(path, headers={"If-None-Match": first.headers["etag"]})
-    assert (again.status_code, again.content) == (304, b"")
