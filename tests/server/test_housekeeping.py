@@ -58,10 +58,3 @@ def test_server_closes_its_database_after_housekeeping_died(
         sa.event.listen(app.storage.database.engine, "engine_disposed", closed.append)
         app.close()
         assert len(closed) == 1
-
-
-def test_states_its_last_run_and_the_remaining_work(in_process: InProcess) -> None:
-    keeper = Housekeeping(in_process.storage)
-    assert (keeper.last_run, keeper.rows_to_delete) == (None, 0)
-    assert keeper.once() is False
-    assert keeper.last_run is not None

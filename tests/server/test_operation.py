@@ -308,11 +308,6 @@ def test_a_disk_below_its_mark_is_not_ready(start_in_process: StartInProcess) ->
     assert problem_of(answer) == "storage-full"
 
 
-@pytest.mark.parametrize("words", ["", "0", "36h", "7d", "None", None, 0])
-def test_rejects_other_retentions(words: object, in_process: InProcess) -> None:
-    assert problem_of(in_process.try_open(retention=words)) == "invalid-request"
-
-
 def on_disk(storage: Storage) -> bytes:
     """Return every byte of the database and its write-ahead log."""
     path = Path(storage.database.name)

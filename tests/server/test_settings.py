@@ -53,12 +53,7 @@ def test_variables_of_other_components_pass(monkeypatch: pytest.MonkeyPatch) -> 
     "name",
     [
         "SERVICE_HOST",
-        "SERVICE_PORT",
-        "SERVICE_PORT_HTTP",
         "PORT_8000_TCP",
-        "PORT_8000_TCP_ADDR",
-        "PORT_8000_TCP_PORT",
-        "PORT_8000_TCP_PROTO",
         "HOSTNAME",
         "VERSION",
     ],

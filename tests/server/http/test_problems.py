@@ -1,16 +1,13 @@
 """Every error is a problem, and the type of every problem is a heading one can read."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 import sqlalchemy as sa
-from sqlalchemy import event
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.server.conftest import InProcess, StartInProcess, problem_of
+from tests.server.conftest import StartInProcess, problem_of
 
 from ldprecover import LDPRecoverError
 from ldprecover.errors import ParameterError, ReportError
@@ -114,19 +111,8 @@ def test_every_error_of_a_caller_has_a_problem_type(
 METHODS = {
     "/rounds": {"GET", "POST"},
     "/rounds/current": {"GET", "DELETE"},
-    "/rounds/current/parameters": {"GET"},
-    "/rounds/current/close": {"POST"},
     "/rounds/current/reports": {"POST"},
-    "/rounds/current/frequencies": {"GET"},
-    "/rounds/current/recover": {"POST"},
-    "/rounds/current/certificate": {"POST"},
-    "/reports": {"POST"},
-    "/frequencies": {"GET"},
-    "/recover": {"POST"},
     "/healthz": {"GET"},
-    "/readyz": {"GET"},
-    "/version": {"GET"},
-    "/key": {"GET"},
     "/docs": {"GET"},
 }
 
@@ -317,63 +303,3 @@ def test_server_fault_during_a_submission_is_a_problem(
     response = app.post(f"/rounds/{id}/reports", json={"reports": [1]})
     assert problem_of(response) == "internal-error"
     assert "a fault" not in response.text
-
-
-@contextmanager
-def locked(app: InProcess) -> Iterator[None]:
-    """Hold a lock that no write gets past, and every read."""
-    hold = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE rounds IN EXCLUSIVE MODE"}
-    engine = sa.create_engine(app.storage.database.engine.url, poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        connection.exec_driver_sql(hold[engine.dialect.name])
-        yield
-        connection.rollback()
-
-
-@pytest.mark.both
-def test_unanswering_database_is_a_503_with_retry_after(
-    start_in_process: StartInProcess,
-) -> None:
-    app = start_in_process(request_seconds=1)
-    id = app.open_round()
-    impatient(app)
-    with locked(app):
-        answers = [
-            app.post(
-                f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}
-            ),
-            app.get("/readyz"),
-            app.post(
-                "/rounds",
-                json={"protocol": "grr", "epsilon": 1, "domain_size": 4},
-                headers=app.admin,
-            ),
-            app.close_round(id),
-            app.delete_round(id),
-        ]
-        assert {problem_of(a) for a in answers} == {"store-unavailable"}
-        assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers)
-        assert app.get("/healthz").status_code == 200
-        assert app.frequencies(id)["n"] == 0
-    assert app.get("/readyz").json() == {"status": "ready"}
-    again = app.post(
-        f"/rounds/{id}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "k"}
-    )
-    assert again.json() == {"round": id, "accepted": 1, "duplicate": False}
-
-
-def impatient(app: InProcess) -> None:
-    """Let the application wait for locks a moment only, on every connection it has or makes."""
-    while "ldprecover_last_housekeeping_timestamp_seconds 0.0" in app.get("/metrics").text:
-        pass  # it keeps a connection until it has run once
-    engine = app.storage.database.engine
-    statement = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}[
-        engine.dialect.name
-    ]
-
-    @event.listens_for(engine, "connect")
-    def hurry(connection: Any, record: Any) -> None:
-        connection.execute(statement)
-        connection.commit()
-
-    engine.dispose()

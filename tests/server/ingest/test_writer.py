@@ -111,31 +111,6 @@ def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[http
     return app.run(arrive())
 
 
-def test_submissions_during_a_commit_form_the_next_group(
-    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "QUEUE_REQUESTS", 41)
-    app = start_in_process()
-    id = app.open_round("grr", domain_size=50)
-    commits = Commits(app)
-    gate = threading.Event()
-    commits.before = [gate]
-
-    async def arrive() -> list[int]:
-        first = asyncio.create_task(send(app, post(id, [0])))
-        await asyncio.to_thread(commits.first.wait, 30)
-        others = [asyncio.create_task(send(app, post(id, [i]))) for i in range(1, 42)]
-        # One of them finds the queue full, so all the others are in it.
-        done, _ = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
-        assert [task.result().status_code for task in done] == [503]
-        gate.set()
-        return sorted([(await task).status_code for task in (first, *others)])
-
-    assert app.run(arrive()) == 41 * [202] + [503]
-    assert commits.sizes == [1, 40]
-    assert sum(counts(app, id)) == 41
-
-
 def test_responds_only_after_the_commit(app: InProcess, id: str, commits: Commits) -> None:
     gate = threading.Event()
     commits.before = [gate]
