@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover import OLH, OUE
 from ldprecover.protocols import crafter_of
 
 
@@ -69,10 +69,3 @@ def test_exhaustive_search_handles_each_item_set() -> None:
     reports = crafter_of(oracle).craft(chosen_items, rng(), search="exhaustive")
     assert np.take_along_axis(oracle.supports(reports), chosen_items, axis=1).all()
     assert all(np.unique(reports["seed"][half::2]).size == 200 for half in (0, 1))
-
-
-@pytest.mark.parametrize("oracle", [GRR(1.0, 6), OUE(1.0, 6), OLH(1.0, 6, 4)], ids=repr)
-def test_no_user_crafts_no_report(oracle: FrequencyOracle) -> None:
-    for search in (10, "exhaustive"):
-        reports = crafter_of(oracle).craft(np.empty((0, 3), dtype=np.int64), rng(), search=search)
-        assert len(reports) == 0

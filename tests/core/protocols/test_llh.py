@@ -173,9 +173,8 @@ def test_rejects_a_range_that_is_no_prime_or_too_large(d: int, g: int, message: 
 
 def test_the_laws_of_several_items_are_those_of_reports() -> None:
     oracle, rng = LLH(1.0, 60, 3), np.random.default_rng(3)
-    hits, joint = oracle.laws.hits, oracle.laws.joint_support
+    hits = oracle.laws.hits
     assert hits is not None
-    assert joint is not None
     for items in ([7], [0, 1], [0, 1, 2], [4, 31, 50]):
         law = hits.of_others(np.array(items))
         span = {
@@ -190,13 +189,6 @@ def test_the_laws_of_several_items_are_those_of_reports() -> None:
             reports = oracle.perturb(np.full(20_000, other), rng)
             counted = oracle.supports(reports, np.array(items)).sum(axis=1)
             assert_follows(np.bincount(counted, minlength=len(items) + 1), law)
-    for z in (3, 4, 9):
-        reports = every_report(oracle)
-        all_supported = oracle.supports(reports, np.arange(z)).all(axis=1)
-        largest = max(
-            float(oracle.probabilities(np.eye(60)[v])[all_supported].sum()) for v in range(60)
-        )
-        assert largest <= joint.bound(z) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("targets", [[3], [0, 1], [5, 40, 77], list(range(5, 102, 10))])

@@ -14,15 +14,6 @@ BINOMIAL, BOTH = (
 )
 
 
-def test_worked_example_of_two_laws() -> None:
-    observed = np.array([100, 300, 400, 900, 100, 20])
-    result = excess_bins(observed, BOTH, 0.03)
-    assert np.flatnonzero(result.bins).tolist() == [3]
-    fit = [88.411804, 303.613602, 416.694921, 285.71447, 97.877442, 13.40223]
-    assert result.fit == pytest.approx(fit, abs=1e-6)
-    assert result.score(observed) == pytest.approx((900 - fit[3]) / (fit[3] + 1) ** 0.5, abs=1e-5)
-
-
 def test_a_bin_must_be_above_the_fit_by_a_share_of_itself() -> None:
     observed = (binomial_law(5, 0.4) * 10**7).astype(np.int64)
     observed[2] = observed[2] * 21 // 20  # 5 % more, 90 standard deviations

@@ -9,7 +9,6 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import HR, LLH, SS, SUE, crafter_of
 from ldprecover.recovery import METHODS
 from ldprecover.recovery.unmixing import estimates_of_counts
-from ldprecover.recovery.unmixing.model.density import groups
 from ldprecover.recovery.unmixing.model.grid import Grid, grid_over
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
@@ -35,22 +34,6 @@ def test_every_shape_has_mean_one_over_d_on_the_grid_too(kind: str, d: int) -> N
         assert mass == pytest.approx(1, abs=1e-9)
         assert moment == pytest.approx(1 / d, rel=0.02)
     assert np.logaddexp.reduce([s.log_prior for s in shapes(kind, d)]) == pytest.approx(0, abs=0.2)
-
-
-def test_few_items_have_the_densities_that_many_have() -> None:
-    """Where the transforms are many they are summed directly."""
-    grid = grid_over(-0.1, 0.5, 0.01, 0.02)
-    x = np.linspace(-0.05, 0.4, 40)
-    transforms = np.fft.rfft(lognormal(1, 0.5, 1, 40).masses(1.0, grid, 3), axis=1)
-    everyone = np.ones(40, np.bool_)
-    few = np.arange(40) < 5
-    (many,) = groups(np.full(40, 0.01), grid, [everyone])
-    (apart,) = groups(np.full(40, 0.01), grid, [few])
-    transformed, direct = many.at(x, 100), apart.at(x, 100)
-    assert transformed.basis is None
-    assert direct.basis is not None
-    expected = transformed.densities(transforms)[:, :5]
-    np.testing.assert_allclose(direct.densities(transforms), expected, rtol=1e-9, atol=1e-12)
 
 
 def sums_of(oracle: FrequencyOracle, support: np.ndarray, b: float) -> Sums:
@@ -91,16 +74,6 @@ def test_the_shift_tells_the_share_and_the_spikes(
     assert any(
         r.a == pytest.approx(1 - b) and r.rho == pytest.approx(rho, abs=0.01) for r in result
     )
-
-
-def test_sum_of_hashed_reports_gives_the_share_without_a_shift() -> None:
-    oracle = OLH(1, 20, 4)
-    sums = sums_of(oracle, np.r_[1, np.full(19, oracle.q)], 0.1)
-    assert sums.displacements == ()
-    assert [r.a for r in sums.at(0.0)] == pytest.approx([0.9] * 3)
-    middle = [r.rho for r in sums.at(0.0)][1]
-    assert middle == pytest.approx(0.1 * (1 - oracle.q) / (oracle.p - oracle.q))
-    assert sums.encoded_reports() is None
 
 
 @pytest.mark.parametrize("oracle", [OLH(1, 20, 4), LLH(1, 20, 3)], ids=["olh", "llh"])

@@ -8,7 +8,6 @@ import pytest
 from tests.core.recovery.poisoned_round import estimates_of
 
 from ldprecover import OUE
-from ldprecover.distributions import log_choose
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters import set_search
@@ -60,25 +59,6 @@ def test_honest_triples_are_noise_of_deviation_one() -> None:
     assert values.std() == pytest.approx(1, abs=0.04)
     assert np.abs(values).max() < 6.5
     assert max(best_set_of_triples(scores)[1], best_set_of_triples(-scores)[1]) < 12
-
-
-@pytest.mark.parametrize("t", [4, 7, 12])
-def test_a_set_whose_triples_are_each_within_noise_is_found(t: int) -> None:
-    rng = np.random.default_rng(t)
-    members = np.sort(rng.choice(24, t, replace=False))
-    i, j, k = np.array(list(combinations(range(24), 3))).T
-    values = rng.normal(size=i.size) * 0.5 + 3.0 * np.isin(i, members) * np.isin(
-        j, members
-    ) * np.isin(k, members)
-    scores = np.zeros((24, 24, 24))
-    for a, b, c in ((i, j, k), (i, k, j), (j, i, k), (j, k, i), (k, i, j), (k, j, i)):
-        scores[a, b, c] = values
-    result, score = best_set_of_triples(scores)
-    assert result.tolist() == members.tolist()
-    s = sum(scores[triple] for triple in combinations(result.tolist(), 3)) / math.sqrt(
-        math.comb(t, 3)
-    )
-    assert score == pytest.approx(s * s / 2 - log_choose(24, t))
 
 
 def test_attack_whose_pairs_cancel_is_dropped_by_triples(
