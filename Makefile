@@ -4,7 +4,7 @@
 # make quick     unit tests, in less than a minute
 # make test      all tests; with STRANGERS=all every attack by anonymous callers, an hour of them
 # make format    format Python and JavaScript
-# make check     format, lint, phrases, types, security, and the documentation as `make docs` makes it
+# make check     format, lint, phrases, size, types, security, and the documentation as `make docs` does
 # make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors
 # make coverage  run the tests, and fail if they cover less than COVERAGE percent of the packages
 # make pythons   run the fast tests on every supported Python that is installed, and a smoke test of
@@ -84,6 +84,7 @@ check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
+	$(BIN)/python tools/scope.py
 	$(PRETTIER) --check
 	$(BIN)/mypy
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core interface cluster client attacker experiments server cli

@@ -1,0 +1,115 @@
+"""Print how large the project is, beside the limits it sets itself: `python tools/scope.py`.
+
+Tokens are Python's without comments, docstrings and line ends, of the files that git knows; files
+with "test" in their path are tests. Exits with 1 if a number exceeds its limit. A change that needs
+more room raises the limit here, so that its reviewers see it.
+"""
+
+import io
+import subprocess
+import sys
+import tempfile
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+LIMITS = {
+    "source tokens": 261_000,
+    "test tokens": 364_000,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 12_000,
+    "lines over 100 characters": 0,
+    "columns of the table of rounds": 20,
+    "HTTP calls": 24,
+    "commands": 30,
+    "settings": 32,
+    "problem types": 38,
+    "words in docs": 82_000,
+}
+
+_OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}
+_VENDORED = ("/vendor/", "/swagger-ui/")
+_SKIPPED = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+_BEFORE_A_DOCSTRING = _SKIPPED - {tokenize.ENDMARKER}
+
+
+def main() -> int:
+    """Print each number with its limit; return 1 if one exceeds it."""
+    numbers = _files() + Counter(dict(_interfaces()))
+    too_large = False
+    for name, limit in LIMITS.items():
+        number = numbers[name]
+        too_large |= number > limit
+        print(f"{number:8,} of {limit:7,} {name}{'  TOO MANY' if number > limit else ''}")
+    return int(too_large)
+
+
+def tokens(text: str) -> int:
+    """Return the number of tokens of Python code without comments, docstrings and line ends."""
+    previous, count = tokenize.ENCODING, 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        is_docstring = token.type == tokenize.STRING and previous in _BEFORE_A_DOCSTRING
+        count += token.type not in _SKIPPED and not is_docstring
+        previous = token.type
+    return count
+
+
+def _files() -> Counter[str]:
+    """Return the numbers that follow from the files that git knows."""
+    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True, text=True)
+    numbers: Counter[str] = Counter()
+    for name in listed.stdout.split("\0"):
+        file = Path(name)
+        if not file.is_file() or any(part in f"/{name}" for part in _VENDORED):
+            continue
+        if file.suffix == ".py":
+            text = file.read_text()
+            kind = "test tokens" if "test" in name else "source tokens"
+            numbers[kind] += tokens(text)
+            numbers["lines over 100 characters"] += sum(
+                len(line) > 100 for line in text.splitlines()
+            )
+        elif file.suffix in _OTHER_CODE:
+            lines = len(file.read_text().splitlines())
+            numbers["lines of JavaScript, shell, YAML, TOML, HTML"] += lines
+        elif file.suffix == ".md" and file.parts[0] == "docs":
+            numbers["words in docs"] += len(file.read_text().split())
+    return numbers
+
+
+def _interfaces() -> Iterator[tuple[str, int]]:
+    """Return the numbers that follow from the interfaces: of HTTP, the command and the database."""
+    from typer.main import get_command
+
+    from ldprecover_cli.app import app
+    from ldprecover_interface.problems import ProblemType
+    from ldprecover_server import create_app
+    from ldprecover_server.settings import Settings
+    from ldprecover_server.storage.schema import rounds
+
+    with tempfile.TemporaryDirectory() as folder:
+        application = create_app(Settings(database_url=f"sqlite:///{folder}/scope.db"))
+        paths = application.api.openapi()["paths"]
+    yield "HTTP calls", sum(map(len, paths.values()))
+    yield "commands", _commands(get_command(app))
+    yield "settings", len(Settings.model_fields)
+    yield "problem types", len(ProblemType)
+    yield "columns of the table of rounds", len(rounds.columns)
+
+
+def _commands(command: Any) -> int:
+    below = getattr(command, "commands", {})
+    return sum(map(_commands, below.values())) if below else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
