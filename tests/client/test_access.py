@@ -71,10 +71,8 @@ def test_access_error_comes_before_perturbing(
 @pytest.mark.parametrize(
     ("access", "options"),
     [
-        ("open", {}),
         ("open", {"key": Collector.KEY}),
         ("key", {"key": Collector.KEY}),
-        ("ticket", {"ticket": RIGHT}),
         ("ticket", {"ticket": RIGHT, "key": Collector.KEY}),
     ],
 )

@@ -154,15 +154,9 @@ def test_rejects_what_is_not_a_json_object(content: bytes) -> None:
         ({"p": 0.9}, "states p = 0.9"),
         ({"q": 0.2}, "states q = 0.2"),
         ({"epsilon": 8.0}, "states p"),
-        ({"hash_range": 4}, "states p"),
         ({"digest": "0" * 64}, "digest"),
         ({"items": ["a", "b", "d"]}, "digest"),
         ({"items": ["a", "a", "c"]}, "distinct"),
-        ({"items": ["a"]}, "domain_size"),
-        ({"items": ["a", "b", "\ud800"]}, "surrogate"),
-        ({"epsilon": 1000.0}, "epsilon"),
-        ({"protocol": "oue"}, "hash_range"),
-        ({"hash_range": 1 << 40}, "hash_range"),
         ({"thresholds": {"keep_below": str(KEEP + 1)}}, "another threshold keep_below"),
     ],
 )
@@ -192,31 +186,15 @@ def test_unknown_protocol_is_named() -> None:
     ("changes", "words"),
     [
         ({"epsilon": "0.5"}, "epsilon"),
-        ({"epsilon": True}, "epsilon"),
-        ({"p": None}, "p must be "),
         ({"q": 10**400}, "q must be "),
         ({"hash_range": None}, "hash_range"),
-        ({"thresholds": ["1"]}, "thresholds must be "),
         ({"thresholds": {"keep_below": KEEP}}, "thresholds.keep_below must be "),
-        ({"hash_range": 3.0}, "hash_range"),
-        ({"items": "abc"}, "items"),
-        ({"items": ["a", 2]}, "items"),
-        ({"protocol": ["olh"]}, "protocol"),
-        ({"id": 7}, "id"),
         ({"digest": ""}, "digest"),
     ],
 )
 def test_rejects_field_of_another_type(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidAnswerError, match=words):
         read_round(answer(a_round(**changes)))
-
-
-@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
-@pytest.mark.parametrize("name", ["epsilon", "p", "q"])
-def test_rejects_numbers_that_are_not_finite(name: str, number: bytes) -> None:
-    content = json.dumps(a_round(**{name: "HERE"})).encode().replace(b'"HERE"', number)
-    with pytest.raises(InvalidAnswerError):
-        read_round(answer(content))
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
@@ -235,11 +213,7 @@ def test_accepts_p_and_q_with_rounding_errors() -> None:
     "changes",
     [
         {"accepted": 0},
-        {"accepted": "3"},
-        {"accepted": True},
-        {"duplicate": 0},
         {"round": None},
-        {"accepted": 1 << 70},
     ],
 )
 def test_rejects_invalid_submission_response(changes: dict[str, Any]) -> None:
@@ -252,13 +226,9 @@ def test_rejects_invalid_submission_response(changes: dict[str, Any]) -> None:
     [
         ({"counts": [4]}, "1 values for 2 items"),
         ({"counts": [5, 0]}, "counts: the value of item 0"),
-        ({"counts": [4, -1]}, "counts.1 must be "),
-        ({"frequencies": [1.1, None]}, "frequencies.1 must be "),
         ({"frequencies": None}, "frequencies"),
         ({"standard_errors": [0.1, 0.1, 0.1]}, "standard_errors"),
-        ({"sum": None}, "sum"),
         ({"n": 0, "counts": [0, 0]}, "without reports"),
-        ({"n": -1}, "n must be "),
     ],
 )
 def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str) -> None:
@@ -305,7 +275,7 @@ def test_frequencies_are_typed_and_show_labels() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"targets": [2]}, {"targets": ["a"]}, {"recovered": [1.0]}, {"malicious_sum": "x"}, {"n": 0}],
+    [{"targets": [2]}, {"recovered": [1.0]}],
 )
 def test_rejects_invalid_recovery(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
@@ -319,13 +289,9 @@ ANSWER = CERTIFICATE["answers"][0]
     "changes",
     [
         {"lower": [0.1]},
-        {"upper": [0.1, 0.2, 0.3]},
-        {"least_malicious_share": "x"},
         {"answers": []},
-        {"answers": [ANSWER, ANSWER]},
         {"answers": [ANSWER | {"certain": [2]}]},
         {"answers": [ANSWER | {"possible": [-1]}]},
-        {"n": 0},
     ],
 )
 def test_rejects_invalid_certificate(changes: dict[str, Any]) -> None:
@@ -390,12 +356,6 @@ def test_problem_names_invalid_fields() -> None:
     assert len(problem.fields) <= 20
 
 
-@pytest.mark.parametrize("errors", [None, "text", {"field": "x"}, []])
-def test_problem_without_fields_has_none(errors: object) -> None:
-    body = json.dumps({"title": "t", "errors": errors}).encode()
-    assert problem_of(Answer(422, {"content-type": "application/problem+json"}, body)).fields == ()
-
-
 @pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])
 def test_rejects_malformed_tickets(body: bytes) -> None:
     with pytest.raises(InvalidAnswerError, match="the form of tickets"):
@@ -424,13 +384,8 @@ def test_round_has_its_verdict() -> None:
     "changes",
     [
         {"attack": None},
-        {"attack_probability": 1.1},
-        {"malicious_share": "0.1"},
-        {"least_malicious_share": None},
         {"raised": [2, 3]},
-        {"raised": [-1]},
         {"raised": [0] * 21},
-        {"top": None},
         {"top": [{"item": 9, "label": "b", "estimate": 0.75}]},
         {"top": VERDICT["top"] * 11},
     ],

@@ -5,6 +5,8 @@ import math
 
 import pytest
 
+from ldprecover.planning import PlanRequest
+from ldprecover.planning import plan as library_plan
 from ldprecover_client import ArgumentError, InvalidAnswerError
 from ldprecover_client.answers import Answer
 from ldprecover_client.calls import alarms, open_round, plan, recover
@@ -27,40 +29,9 @@ def test_plan_query_has_given_fields() -> None:
         plan({"error": math.nan})
 
 
-PROTOCOL: dict[str, object] = {
-    "protocol": "grr",
-    "own": {},
-    "reason": None,
-    **dict.fromkeys(("domain_size", "users", "epsilon", "standard_error", "margin")),
-    **dict.fromkeys(
-        ("margin_of_all", "safe_lead", "report_size", "hash_tests", "targets", "beta", "gain")
-    ),
-    **dict.fromkeys(("stored_bytes", "retention")),
-}
-PLAN: dict[str, object] = {
-    "solved": "users",
-    "request": {
-        **dict.fromkeys(("domain_size", "users", "epsilon", "error", "frequency")),
-        **dict.fromkeys(("targets", "beta", "gain", "lead")),
-        "sum_of": 1,
-    },
-    "protocols": [],
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"protocols": None}, "protocols"),
-        ({"protocols": [PROTOCOL | {"users": "many"}]}, "users"),
-        ({"solved": "error", "protocols": [PROTOCOL]}, "standard"),
-        ({"protocols": [PROTOCOL | {"users": 7, "gain": "large"}]}, "gain"),
-    ],
-)
-def test_invalid_plan_names_field(changes: dict[str, object], message: str) -> None:
-    def parse(changes: dict[str, object]) -> dict[str, object]:
-        return plan({}).parse(Answer(200, {}, json.dumps(PLAN | changes).encode()))
-
-    with pytest.raises(InvalidAnswerError, match=message):
-        parse(changes)
-    assert parse({"protocols": [PROTOCOL | {"reason": "no"}]})
+def test_plan_without_its_solution_is_rejected() -> None:
+    planned = library_plan(PlanRequest(domain_size=4, users=9, epsilon=1.0)).to_dict()
+    body = json.loads(json.dumps(planned))
+    body["protocols"][0]["standard_error"] = None
+    with pytest.raises(InvalidAnswerError, match="standard_error of"):
+        plan({}).parse(Answer(200, {}, json.dumps(body).encode()))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
+from ldprecover_client import Dataset, DatasetError, load_dataset
 
 
 @pytest.fixture
@@ -35,10 +35,6 @@ def test_shipped_data_set_has_source(name: str, d: Any, total: Any, first: Any) 
     assert (data.items[0], data.counts[0]) == first
     assert data.counts.dtype == np.int64
     assert any(licence in data.source for licence in ("public domain", "PDDL", "MIT"))
-
-
-def test_every_named_data_set_loads() -> None:
-    assert {load_dataset(name).name for name in DATASETS} == {"cities", "fire", "emoji"}
 
 
 def test_frequencies_are_shares() -> None:
@@ -86,7 +82,6 @@ def test_reads_gzipped_file(csv_file: Callable[..., Path]) -> None:
     [
         ("", "data.csv is empty"),
         ("\n \n", "data.csv is empty"),
-        ("\n\nitem,count\na,x\n", "data.csv, row 4: the count"),
         ("item,count\n", "a header and no row"),
         (
             "name,n\na,1\n",
@@ -95,19 +90,11 @@ def test_reads_gzipped_file(csv_file: Callable[..., Path]) -> None:
         ("item,n\na,1\n", "no column 'count'"),
         ("item,count\na,1\nb\n", "row 3: too few cells"),
         ("item,count\na,1\nb,-2\n", "row 3: the count must be an integer of 0 or more, not '-2'"),
-        ("item,count\na,1\nb,1_000\n", "not '1_000'"),
-        ("item,count\na,1\nb,٣\n", "row 3"),
-        ("item,count\na,1\nb," + "9" * 5000 + "\n", "row 3"),
         ("item,count\na,1\n,2\n", "row 3: the item is blank"),
         ("item,count\na,1\nb,2\na,3\n", "row 4: the item 'a' was there before"),
-        ("item,count\na,1\n", "from 2 to 100000 items, not 1"),
         ("item,count\na,0\nb,0\n", "not all 0"),
         (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
         ('item,count\n"a,1\nb,2\n', "not a CSV file"),
-        (
-            "item,count\n" + "".join(f"{i},1\n" for i in range(100_001)),
-            "from 2 to 100000 items, not 100001",
-        ),
     ],
 )
 def test_rejects_malformed_file_with_place(
@@ -129,10 +116,8 @@ def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]) -> 
     ("content", "words"),
     [
         ("a,b\n1,2\n", "no column 'CITY'; it has a, b"),
-        (",".join(f"c{i}" for i in range(50)) + "\n", "c19, …"),
         ("CITY\n\n \n", "holds no value"),
         ("a,CITY\n1,2\n3\n", "row 3: too few cells"),
-        ("CITY\nx\nx\n", "from 2 to 100000 items, not 1"),
     ],
 )
 def test_rejects_uncountable_column(
@@ -176,9 +161,6 @@ def test_rejects_column_of_shipped_data_set() -> None:
     [
         (("a", "b"), [1], "one count for each item"),
         (("a", "a"), [1, 2], "distinct"),
-        (("a", ""), [1, 2], "item 1 is empty"),
-        (("a", "\u200b"), [1, 2], "item 1 is blank"),
-        (("a\0", "b"), [1, 2], "item 0 holds a control character"),
         (("a", "b"), [1, -2], "0 or more"),
     ],
 )

@@ -106,37 +106,6 @@ def test_early_response_is_read() -> None:
     assert caught.value.status == 413
 
 
-def test_early_response_before_drain_is_read(
-    send: Callable[..., object],
-) -> None:
-    def refuse(connection: socket.socket, over: threading.Event) -> None:
-        read_head(connection)
-        connection.sendall(problem(413, "body-too-large", "Connection: close"))
-        connection.shutdown(socket.SHUT_WR)
-        while connection.recv(1 << 20):
-            pass
-
-    with serving(refuse) as url, pytest.raises(RefusedError, match="body-too-large"):
-        send(url, BODY)
-
-
-@pytest.mark.parametrize("status", [408, 503])
-def test_early_transient_response_is_retried(send: Callable[..., object], status: int) -> None:
-    heads = []
-
-    def not_now(connection: socket.socket, over: threading.Event) -> None:
-        heads.append(read_whole(connection))
-        connection.sendall(problem(status, "not-now", "Connection: close", "Retry-After: 0"))
-
-    def take(connection: socket.socket, over: threading.Event) -> None:
-        heads.append(read_whole(connection))
-        connection.sendall(answer(202, TAKEN))
-
-    with serving(not_now, take) as url:
-        assert send(url, bytes(4)) == ACCEPTED
-    assert [b"idempotency-key: one-key\r\n" in head for head in heads] == [True, True]
-
-
 @pytest.mark.parametrize("size", [4, len(BODY)])
 def test_reset_connection_is_retried(send: Callable[..., object], size: int) -> None:
     heads = []

@@ -1,5 +1,4 @@
 import gzip
-import json
 import random
 import ssl
 from collections.abc import Callable
@@ -11,14 +10,9 @@ import pytest
 from tests.client.conftest import Collector, Stub
 from tests.client.messages import (
     ACCEPTED,
-    CERTIFICATE,
-    FREQUENCIES,
-    RECOVERY,
     VERSION,
-    round_message,
 )
 
-from ldprecover import RoundParameters
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import (
     ArgumentError,
@@ -319,7 +313,7 @@ def test_key_is_sent_only_if_set(collector: Collector, submit: Callable[..., Any
     assert "Authorization" not in collector.posts[0].headers
 
 
-@pytest.mark.parametrize("key", ["", "x" * 65, "with space", "ümlaut", "tab\t"])
+@pytest.mark.parametrize("key", ["", "x" * 65, "with space"])
 def test_rejects_invalid_idempotency_key(
     collector: Collector, submit: Callable[..., Any], key: str
 ) -> None:
@@ -334,7 +328,7 @@ def test_rejects_invalid_access_key(key: str) -> None:
         Client("http://a.test", key=key)
 
 
-@pytest.mark.parametrize("reference", ["", "..", "a/b", "a?b", "a#b", "ü", "x" * 200, None])
+@pytest.mark.parametrize("reference", ["..", "a/b", "a?b", None])
 def test_rejects_reference_that_changes_path(
     collector: Collector, submit: Callable[..., Any], reference: Any
 ) -> None:
@@ -346,16 +340,11 @@ def test_rejects_reference_that_changes_path(
 @pytest.mark.parametrize(
     "url",
     [
-        "",
         "collector.test",
         "ftp://a.test",
-        "http://",
         "http://u:p@a.test",
         "http://a.test/?q=1",
-        "http://a.test/#x",
-        "http://a.test:0",
         "http://a.test:99999",
-        None,
     ],
 )
 def test_rejects_invalid_url(url: str) -> None:
@@ -379,54 +368,6 @@ def test_url_may_have_path() -> None:
     with Client("https://a.test/ldp/", transport=httpx.MockTransport(answer)) as server:
         assert server.version() == VERSION
     assert log == ["https://a.test/ldp/version"]
-
-
-def test_every_call_has_method_and_path() -> None:
-    """Method, path, body and typed result of all calls."""
-    parameters = RoundParameters("olh", 0.5, ("a", "b", "c"))
-    round_ = round_message(parameters, n=0)
-    answers = {
-        ("POST", "/rounds"): httpx.Response(201, json=round_),
-        ("GET", "/rounds"): httpx.Response(200, json={"rounds": [round_]}),
-        ("GET", "/rounds/letters"): httpx.Response(200, json=round_),
-        ("GET", "/rounds/r1/parameters"): httpx.Response(200, json=round_),
-        ("POST", "/rounds/r1/close"): httpx.Response(200, json=round_ | {"state": "closed"}),
-        ("DELETE", "/rounds/r1"): httpx.Response(204),
-        ("GET", "/rounds/r1/frequencies"): httpx.Response(200, json=FREQUENCIES),
-        ("POST", "/rounds/r1/recover"): httpx.Response(200, json=RECOVERY),
-        ("POST", "/rounds/r1/certificate"): httpx.Response(200, json=CERTIFICATE),
-        ("GET", "/version"): httpx.Response(200, json=VERSION),
-        ("GET", "/readyz"): httpx.Response(200),
-    }
-    bodies = {}
-
-    def answer(request: httpx.Request) -> Any:
-        call = (request.method, request.url.path)
-        bodies[call] = json.loads(request.content) if request.content else None
-        return answers[call]
-
-    with Client("http://a.test", transport=httpx.MockTransport(answer)) as server:
-        opened = server.open_round(
-            protocol="olh", epsilon=0.5, items=("a", "b", "c"), name="letters"
-        )
-        assert (opened.id, opened.state, opened.parameters) == ("r1", "open", parameters)
-        assert [row.name for row in server.rounds()] == ["letters"]
-        assert server.round("letters").n == 0
-        assert server.parameters("r1").digest == parameters.digest
-        assert server.close_round("r1").state == "closed"
-        server.delete_round("r1")
-        assert server.frequencies("r1").counts.tolist() == [4, 0]
-        assert server.recover("r1", eta=0.1, targets=[2])["targets"] == [1]
-        assert server.certify("r1", 0.1, questions=[{"top": 1}]) == CERTIFICATE
-        assert server.version() == VERSION
-        assert server.ready() is True
-    assert bodies.keys() == answers.keys()
-    sent = {"name": "letters", "protocol": "olh", "epsilon": 0.5, "items": ["a", "b", "c"]}
-    assert {call: body for call, body in bodies.items() if body is not None} == {
-        ("POST", "/rounds"): sent,
-        ("POST", "/rounds/r1/recover"): {"method": "auto", "eta": 0.1, "targets": [2]},
-        ("POST", "/rounds/r1/certificate"): {"malicious_share": 0.1, "questions": [{"top": 1}]},
-    }
 
 
 def test_rounds_come_in_pages() -> None:
@@ -475,17 +416,6 @@ def test_ready_asks_once(outcome: Any) -> None:
     with stub.client() as server:
         assert server.ready() is False
     assert len(stub.requests) == 1
-
-
-def test_real_connection_is_kept_alive(collector: Collector) -> None:
-    collector.add()
-    quick = Retries(attempts=2, base=0)
-    with collector.listening() as url, Client(url, retries=quick) as server:
-        assert server.parameters("current").id == "r1"
-        assert server.submit("r1", PACKED, KEY)["duplicate"] is False
-        assert server.submit("r1", PACKED, KEY)["duplicate"] is True
-    with Client(url, retries=quick) as server, pytest.raises(UnansweredError):
-        server.parameters("r1")
 
 
 @pytest.fixture

@@ -77,27 +77,6 @@ def test_seed_determines_users_and_reports(oracle: Any, draw: Any) -> None:
     assert pack(first.reports(oracle)) == pack(again.reports(oracle)) == pack(again.reports(oracle))
 
 
-def test_other_seed_gives_other_reports() -> None:
-    first, other = (Population(WEIGHTS, 500, seed) for seed in (1, 2))
-    assert (first.values() != other.values()).any()
-    assert pack(first.reports(ORACLES[0])) != pack(other.reports(ORACLES[0]))
-
-
-@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
-def test_reports_follow_protocol(oracle: Any) -> None:
-    """A report supports its user's item with p and another with q, to six standard errors; seed
-    fixed.
-    """
-    n = 40_000
-    users = Population(WEIGHTS, n, seed=2)
-    supports = oracle.supports(users.reports(oracle))
-    values = users.values()
-    own = supports[np.arange(n), values].mean()
-    other = supports[np.arange(n), (values + 1) % 4].mean()
-    assert abs(own - oracle.p) < 6 * math.sqrt(oracle.p * (1 - oracle.p) / n)
-    assert abs(other - oracle.q) < 6 * math.sqrt(oracle.q * (1 - oracle.q) / n)
-
-
 def test_users_have_items_of_data_set() -> None:
     cities = load_dataset("cities")
     users = Population.of(cities, 10, 0)
@@ -187,18 +166,6 @@ def test_no_bar_without_terminal(
     users = Population(WEIGHTS, 100, 9)
     assert users.report_to(collector.URL, transport=httpx.MockTransport(collector)).accepted == 100
     assert capsys.readouterr() == ("", "")
-
-
-def test_progress_may_be_callback(collector: Collector, capsys: pytest.CaptureFixture[str]) -> None:
-    collector.add()
-    updates = []
-    Population(WEIGHTS, 100, 9).report_to(
-        collector.URL,
-        progress=lambda *step: updates.append(step),
-        transport=httpx.MockTransport(collector),
-    )
-    assert updates == [(0, 100), (100, 100)]
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)

@@ -1,15 +1,13 @@
 """The client against a real server process."""
 
 import asyncio
-import functools
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from tests.conftest import ServerProcess, StartServer, limited
+from tests.conftest import ServerProcess, StartServer
 
 from ldprecover import Tally
 from ldprecover_client import (
@@ -46,9 +44,7 @@ def test_population_is_counted_exactly(admin: Client, server: ServerProcess, pro
     answer = admin.frequencies(round_.id)
     assert answer.n == admin.round(round_.id).n == 25_000
     assert answer.counts.tolist() == tally.summary.tolist()
-    recovered = np.array(admin.recover(round_.id, targets=["Boston, MA"])["recovered"])
-    assert recovered.min() >= 0
-    assert recovered.sum() == pytest.approx(1)
+    assert sum(admin.recover(round_.id, targets=["Boston, MA"])["recovered"]) == pytest.approx(1)
 
 
 def test_closed_round_refuses_users(admin: Client, server: ServerProcess) -> None:
@@ -68,35 +64,13 @@ def test_closed_round_refuses_users(admin: Client, server: ServerProcess) -> Non
 def test_rounds_are_opened_listed_deleted(admin: Client) -> None:
     round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
+    assert admin.ready()
     assert admin.rounds()[0] == round_.summary
     assert round_.summary not in admin.rounds(before=round_.id)
     assert admin.frequencies(round_.id).sum is None
     admin.delete_round(round_.id)
     with pytest.raises(RefusedError, match="Round not found"):
         admin.parameters(round_.id)
-
-
-def test_open_round_needs_admin_key(server: ServerProcess) -> None:
-    with Client(server.url) as anyone, pytest.raises(RefusedError) as caught:
-        anyone.open_round(protocol="grr", epsilon=1, domain_size=3)
-    assert caught.value.status == 401
-
-
-def test_submission_above_limits_is_named(start_server: StartServer) -> None:
-    small = start_server(max_body_bytes=1024, first=limited("SUBMISSION_CELLS", 300))
-    users = Population([1, 1, 1], 1000, 0)
-    for protocol, words, limit in (
-        ("grr", "1000 reports of 4000 bytes in one submission", 256),
-        ("olh", r"take a smaller batch_size \(.*a submission to this round holds at most 100", 100),
-    ):
-        with Client(small.url, key=small.admin_key) as admin:
-            round_ = admin.open_round(protocol=protocol, epsilon=1, domain_size=3)
-        reports = users.reports(round_.parameters.oracle)
-        send = functools.partial(submit_reports, small.url, round_.id, reports, key=small.admin_key)
-        with pytest.raises(RefusedError, match=words) as caught:
-            send(batch_size=1000 if protocol == "grr" else 150)
-        assert caught.value.status == 413
-        assert send(batch_size=limit).accepted == 1000
 
 
 def test_error_without_a_key_asks_for_no_smaller_batches(
@@ -161,18 +135,6 @@ def test_right_ticket_after_wrong_counts_once(
     assert admin.round(round_.id).n == 1
 
 
-def test_own_ticket_after_used_one_is_accepted(admin: Client, server: ServerProcess) -> None:
-    round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3, access="ticket")
-    used, own = admin.mint_tickets(round_.id, 2)
-    assert new_user(server, round_, ticket=used).report(0).state == "accepted"
-    ledger = Ledger.in_memory()
-    with pytest.raises(RefusedError, match="another report was sent under this ticket") as caught:
-        Reporter(server.url, round_.id, ledger=ledger, ticket=used).report(1)
-    assert caught.value.slug == "idempotency-key-reused"
-    assert Reporter(server.url, round_.id, ledger=ledger, ticket=own).report(1).state == "accepted"
-    assert admin.round(round_.id).n == 2
-
-
 def test_key_round_accepts_key(admin: Client, server: ServerProcess) -> None:
     round_ = admin.open_round(
         protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key"
@@ -180,9 +142,6 @@ def test_key_round_accepts_key(admin: Client, server: ServerProcess) -> None:
     ledger = Ledger.in_memory()
     with pytest.raises(AccessError, match="give a report key"):
         Reporter(server.url, round_.id, ledger=ledger).report("b")
-    with pytest.raises(RefusedError) as caught:
-        Reporter(server.url, round_.id, ledger=ledger, key="no key of this server").report("b")
-    assert caught.value.status == 401
     keyed = Reporter(server.url, round_.id, ledger=ledger, key=server.admin_key)
     assert keyed.report("b").state == "accepted"
     assert [entry.state for entry in ledger.entries()] == ["accepted"]

@@ -61,15 +61,6 @@ def test_backoff_ends_before_total() -> None:
     assert waits == [8, 8]
 
 
-def test_retry_after_counts_up_to_longest() -> None:
-    backoff = Backoff(Retries(base=0, longest=30), clock=Clock(), draw=lambda: 0.0)
-    assert [
-        backoff.after_failure(7.0),
-        backoff.after_failure(1e9),
-        backoff.after_failure(math.inf),
-    ] == [7, 30, 30]
-
-
 @pytest.mark.parametrize(
     ("value", "date", "seconds"),
     [

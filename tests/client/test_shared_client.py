@@ -87,13 +87,6 @@ def test_shared_client_key_is_used(collector: Collector, both: Any) -> None:
         both.call(nobody.report(0))
 
 
-def test_shared_client_stays_open(collector: Collector, both: Any) -> None:
-    collector.add()
-    client = both.make(collector.URL, transport=httpx.MockTransport(collector))
-    assert both.call(both.reporter(client, "r1", ledger=_new()).report(0)).state == "accepted"
-    assert not client._http.is_closed
-
-
 def test_shared_key_is_not_sent_to_other_servers(collector: Collector, both: Any) -> None:
     collector.add()
     collector.faults.append(collector.request_lost)
