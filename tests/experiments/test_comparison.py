@@ -1,11 +1,9 @@
 """What a demo's estimates look like in a notebook."""
 
-import sys
-
 import numpy as np
 import pytest
 
-from ldprecover_experiments import Comparison, DemoSettings, ExperimentError
+from ldprecover_experiments import Comparison, DemoSettings
 from ldprecover_experiments.comparison import ESTIMATES
 
 TRUE = np.array([0.6, 0.3, 0.1])
@@ -53,13 +51,3 @@ def test_the_picture_marks_the_targets(comparison: Comparison) -> None:
     (panel,) = figure.axes
     assert [label.get_text() for label in panel.get_xticklabels()] == ["cat", r"do\$g", "> <i>newt"]
     assert len(panel.patches) == 3 * 7
-
-
-@pytest.mark.parametrize(("call", "package"), [("to_frame", "pandas"), ("plot", "matplotlib")])
-def test_a_missing_package_is_named(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, call: str, package: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    monkeypatch.setattr("ldprecover_experiments.figures.find_spec", lambda name: None)
-    with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
-        getattr(comparison, call)()

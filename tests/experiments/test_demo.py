@@ -77,16 +77,11 @@ def test_every_figure_matches_its_name(play: PlayOn, protocol: str) -> None:
         assert figures.estimate("recovered") == pytest.approx(
             project_simplex(1.2 * poisoned), abs=1e-9
         )
-    assert figures.mse["genuine"] == pytest.approx(
-        np.mean((figures.estimate("genuine") - figures.true) ** 2)
-    )
     assert (figures.estimates["unmixed"] is None) == bool(METHODS["unmix"].unfit(oracle))
     projected, before = figures.mse["projected"], figures.mse["poisoned"]
     assert projected is not None
     assert before is not None
     assert projected < before
-    assert figures.fg is not None
-    assert figures.fg["genuine"] == 0.0
     # Every genuine estimate within 8 standard errors of the truth: 102 items pass with probability
     # 1 - 1.3e-13.
     errors = oracle.standard_errors(figures.true, figures.settings.users)
@@ -127,18 +122,11 @@ def test_one_s_own_file_is_played_like_a_shipped_one(play: PlayOn, tmp_path: Pat
     ("settings", "error"),
     [
         ({"dataset": "nowhere.csv"}, DatasetError),
-        ({"protocol": "rappor"}, ParameterError),
         ({"epsilon": 11.0}, ParameterError),
-        ({"attack": "bribe"}, ParameterError),
         ({"attack": "apa2", "protocol": "grr"}, ParameterError),
-        ({"model": "one-hot"}, ParameterError),
         ({"eta": 11.0}, ParameterError),
-        ({"eta": math.nan}, ParameterError),
         ({"targets": 102}, ParameterError),
-        ({"targets": 0}, ParameterError),
         ({"users": 0}, ParameterError),
-        ({"seed": -1}, ParameterError),
-        ({"beta": 0.95}, ParameterError),
     ],
     ids=str,
 )

@@ -78,8 +78,6 @@ def test_shows_parameters_and_labels(attacked: SimulatedRound) -> None:
     assert repr(recovered).startswith(
         f"SimulatedRecovery(norm-sub, 3 items: {first} {100 * shares[first]:.2f} %; "
     )
-    best = int(recovered.recovery.recovered.argmax())
-    assert repr(recovered.recovery).startswith(f"Recovery(norm-sub, 3 items: item {best} ")
     assert recovered.mse == np.mean((recovered.recovery.recovered - [0.6, 0.3, 0.1]) ** 2)
 
 
@@ -88,13 +86,6 @@ def test_tables_have_labels_and_are_escaped(attacked: SimulatedRound) -> None:
     assert "<th>true</th><th>poisoned</th><th>norm-sub</th>" in html
     assert "<td>&gt; &lt;i&gt;newt</td><td>10.00 %</td>" in html
     assert "<th>estimated</th>" in simulate(COUNTS, "grr")._repr_html_()
-
-
-def test_a_frame_has_labels(attacked: SimulatedRound) -> None:
-    frame = attacked.recover("norm-sub").to_frame()
-    assert list(frame.index) == list(COUNTS)
-    assert list(frame.columns) == ["true", "poisoned", "norm-sub"]
-    assert frame.loc["cat", "true"] == 0.6
 
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs matplotlib")
@@ -108,10 +99,6 @@ def test_a_plot_has_labels(attacked: SimulatedRound, monkeypatch: pytest.MonkeyP
         assert labels == ["cat", r"do\$g", "> <i>newt"]
         assert axes.get_figure() is pyplot.gcf()
         assert len(axes.patches) == 3 * 3
-        _, legend = axes.get_legend_handles_labels()
-        assert legend == ["true", "poisoned", "recovered by norm-sub"]
-        assert axes.get_title() == "grr, epsilon 1, 1,000 users, 250 malicious, 3 items"
-        assert {tick.get_text()[-1] for tick in axes.get_yticklabels()} == {"%"}
         again = attacked.plot(axes)
         assert again is axes
         assert len(axes.patches) == 3 * 3 + 2 * 3
@@ -135,14 +122,12 @@ def test_a_missing_package_is_named(
         (lambda r: simulate("citis"), "no file citis, .*did you mean 'cities'?"),
         (lambda r: simulate(COUNTS, "OEU"), "not 'OEU'; did you mean 'oue'?"),
         (lambda r: simulate({"cat": 0.5, "dog": 0.5}), "counts must be integers"),
-        (lambda r: simulate(COUNTS, "grr").attack("nga"), "not 'nga'; did you mean 'mga'?"),
         (lambda r: simulate(COUNTS, "grr").attack("mga"), "mga needs targets"),
         (
             lambda r: simulate(COUNTS, "grr").attack("mga", targets=["newt"]),
             "no item is labelled 'newt'; did you mean '<i>newt'?",
         ),
         (lambda r: r.attack("mga", targets=1), "attacked already"),
-        (lambda r: r.recover("unmx"), "not 'unmx'; did you mean 'unmix'?"),
     ],
 )
 def test_an_error_names_what_is_near(

@@ -140,7 +140,6 @@ def test_variant_depends_on_the_methods() -> None:
     ("text", "message"),
     [
         ("protocls = 1", "there is no key 'protocls' of a study; did you mean 'protocols'?"),
-        ("columns = {}", "there is no key 'columns' of a study"),
         (
             'attacks = [{name = "apa", eech = 4}]',
             "there is no key 'eech' of an attack; did you mean 'each'?",
@@ -158,11 +157,6 @@ def test_variant_depends_on_the_methods() -> None:
         ),
         ("methods = []", "methods must name at least one"),
         ('attacks = ["bribe"]', "attack must be none or one of aa, apa"),
-        ('attacks = [{name = "aa", targets = 3}]', "targets does not belong to aa"),
-        (
-            'attacks = [{name = "mga", targets = 0}]',
-            "targets must be greater than or equal to 1, not 0",
-        ),
         (
             'attacks = [{name = "mga", targets = 102}]',
             "cities has 102 items; the experiments need more than 102",
@@ -172,12 +166,7 @@ def test_variant_depends_on_the_methods() -> None:
             'attacks = [{name = "rpa", model = "sampled"}]',
             "the model of rpa must be one of crafted, input",
         ),
-        (
-            'attacks = [{name = "mga", model = "two-hot"}]',
-            "the model of mga must be one of crafted, input, one-hot",
-        ),
         ('attacks = [{name = "apa2"}]\nprotocols = ["grr"]', "the attack apa2 on grr reports: "),
-        ('attacks = [{name = "aa", kind = "round"}]', "kind"),
         (
             (
                 'attacks = [{name = "mga", model = "one-hot"}]\nmethods = ["k-means"]\nprotocols = '
@@ -185,27 +174,20 @@ def test_variant_depends_on_the_methods() -> None:
             ),
             "no OLH report",
         ),
-        ('protocols = ["rappor"]', "protocol must be one of"),
-        ("epsilon = 0", "epsilon"),
         ("beta = 0.95", "beta must be from 0 to 0.9"),
         ("beta = true", "beta must be a valid number, not True"),
         ("eta = 11", "eta must be from 0 to 10"),
         ("users = 0", "users must be greater than or equal to 1, not 0"),
-        ("trials = 1.5", "trials must be a valid integer, not 1.5"),
-        ("seed = -1", "seed must be greater than or equal to 0, not -1"),
         ('data = ["cities", "cities"]', "two data sets are called cities"),
         ('protocols = ["ss", "ss"]', "protocols has ss twice"),
         ("epsilon = [1, 0.5, 1.0]", "epsilon has 1.0 twice"),
-        ("beta = [0.1, 0.1]", "beta has 0.1 twice"),
         ('attacks = ["none", "mga", {name = "mga"}]', "attacks has mga, crafted twice"),
         (
             "trials = 1000000000",
             "a study has at most 1,000,000 cells, not 3,000,000,000: give fewer trials",
         ),
         ('name = "../../x"', "name must be a plain file name, without a folder, not '../../x'"),
-        ('name = ""', "name must be a plain file name"),
         ('name = ".."', "name must be a plain file name"),
-        ("name = 5", "name must be a valid string, not 5"),
         ("data = [{column = 'pet'}]", "data needs the key 'file'"),
         ("[", "is not a TOML file"),
     ],
