@@ -115,17 +115,6 @@ def test_lost_response_under_a_ticket_counts_once(
     assert server.frequencies(opened["id"])["n"] == 1
 
 
-def test_closed_round_refuses_for_good(
-    server: ServerProcess, report_in_node: ReportInNode, tmp_path: Path
-) -> None:
-    opened = server.open_round()
-    server.http.post(f"/rounds/{opened['id']}/close", headers=server.admin)
-    users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
-    first, second = report_in_node(values=[1, 1], **users)
-    assert (first["error"], first["slug"]) == ("RefusedError", "round-closed")
-    assert second["error"] == "AlreadyReportedError"
-
-
 def test_digest_equals_servers(server: ServerProcess, report_in_node: ReportInNode) -> None:
     labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "e\u0301"]
     opened = server.open_round(epsilon=10.0, items=labels)

@@ -21,7 +21,6 @@ ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 THANKS = "Thank you: your report is counted."
 REFUSED = "This browser has reported already. A second report would tell more of you."
-UNANSWERED = "No answer yet. Your report is kept here: press again, and the same one is sent."
 
 
 @pytest.fixture(scope="module")
@@ -196,19 +195,6 @@ def test_two_pages_make_one_report(visitor: Visitor, service: ServerProcess, sit
             f"{[THANKS, REFUSED]}.includes(document.getElementById('status').textContent)"
         )
     assert service.frequencies(opened["id"])["n"] == 1
-
-
-def test_survey_shows_ticket_and_key_errors(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
-    opened = service.open_round("llh", items=["soup", "salad"], access="ticket")
-    page = visitor.open(survey(site, service, opened["id"], ticket=f"{22 * 'x'}.{22 * 'x'}"))
-    press(page, "soup")
-    says(page, "with another ticket")
-    service.http.post(f"/rounds/{opened['id']}/close", headers=service.admin)
-    page = visitor.open(survey(site, service, service.open_round(access="key")["id"]))
-    press(page, "0")
-    says(page, "give a report key")
 
 
 def test_survey_of_closed_round_shows_no_form(
