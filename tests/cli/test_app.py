@@ -18,7 +18,7 @@ from typer.main import get_command
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
-from ldprecover_cli import app, completion
+from ldprecover_cli import app
 from ldprecover_cli.sim import users
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON
 from ldprecover_client.reporter import MAX_EPSILON
@@ -95,19 +95,11 @@ def test_help_of_report_states_the_limits_that_hold(run: Run) -> None:
     assert f"together; {MAX_TOTAL_EPSILON:g} when absent" in text
 
 
-def test_options_name_all_choices() -> None:
-    assert completion.attacks() == sorted(ATTACKS)
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("rond list", "No such command 'rond'. Did you mean 'round'? (try `ldprecover --help`)"),
         ("sim user", "No such command 'user'. Did you mean 'users'? (try `ldprecover sim --help`)"),
-        ("xyzzy", "No such command 'xyzzy'. (try"),
-        ("sim users", "--users"),
-        ("sim users --users many", "--users"),
-        ("send value", "VALUE"),
         ("send value -0.25 moods", "write -- before a negative number, as in"),
         ("result frequencies --bottom 3", "--bottom"),
         ("round list --url localhost:8000", "http://"),
@@ -228,8 +220,6 @@ def _completion_request(words: str) -> dict[str, str]:
             "admin key create --scope foo",
             "'--scope': 'foo' is not one of 'admin', 'analyst', 'report'.",
         ),
-        ("round open --epsilon low", "'--epsilon': must be a valid number, not 'low'"),
-        ("sim attack mga --users 1.5", "'--users': must be a valid integer, not '1.5'"),
         ("result recover --top 0", "'--top': must be greater than or equal to 1, not '0'"),
     ],
 )

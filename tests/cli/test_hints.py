@@ -13,8 +13,6 @@ from tests.conftest import ServerProcess
     ("fields", "command", "scope"),
     [
         ({"access": "key"}, "sim users --users 5 --seed 1", "report"),
-        ({"access": "key"}, "sim attack rpa --users 5 --seed 1", "report"),
-        ({"read_access": "key"}, "result frequencies", "analyst"),
         ({"read_access": "key"}, "result recover", "analyst"),
         ({}, "round close", "admin"),
     ],

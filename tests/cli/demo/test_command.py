@@ -49,15 +49,10 @@ def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary:
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (("--dataset", "no-such.csv"), "no-such.csv"),
-        (("--protocol", "rappor"), "rappor"),
         (("--epsilon", "0"), "epsilon"),
-        (("--beta", "1"), "beta must be from 0 to 0.9, not 1"),
-        (("--targets", "102"), "targets"),
-        (("--eta", "-1"), "eta"),
         (("--url", "http://127.0.0.1:1"), "--url needs --part"),
-        (("--key", "key"), "--key needs --part"),
         (("--key-file", "file"), "--key-file needs --part"),
+        (("--part", "users", "--page"), "--page is for a server of the demo's own"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

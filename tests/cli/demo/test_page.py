@@ -101,8 +101,6 @@ def test_foreign_host_is_rejected(http: httpx.Client) -> None:
     ("change", "word"),
     [
         ({"attack": "bribe"}, "attack must be one of"),
-        ({"attack": "apa2"}, "apa2"),
-        ({"beta": "nan"}, "beta must be from 0 to 0.9"),
         ({"targets": 102}, "from 1 to 101"),
         ({"targets": "many"}, "targets must be an integer"),
     ],

@@ -36,7 +36,7 @@ def play_part(run: Any, server: ServerProcess, tmp_path: Path) -> Callable[..., 
     return play_one
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
+@pytest.mark.parametrize("protocol", ["grr", "olh"])
 def test_parts_together_equal_the_whole_demo(
     play_part: Callable[..., Any], server: ServerProcess, protocol: str
 ) -> None:
@@ -81,17 +81,3 @@ def test_auto_chooses_a_protocol(play_part: Callable[..., Any]) -> None:
     protocol = opened.json["name"].partition("-")[0]
     assert protocol in PROTOCOLS
     assert f"{protocol}: one standard error is" in opened.err
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--page",), "--page is for a server of the demo's own: a part has none"),
-        (("--key-file", "no-such-file"), "cannot read no-such-file: No such file or directory"),
-    ],
-)
-def test_rejects_invalid_options_in_one_line(
-    play_part: Callable[..., Any], options: tuple[str, ...], words: str
-) -> None:
-    result = play_part("round", *options)
-    assert (result.code, result.error) == (2, words)

@@ -45,13 +45,6 @@ def _picture(figures: Comparison, width: int = 100, encoding: str = "utf-8") -> 
         return raw.getvalue().decode(encoding)
 
 
-def test_the_errors_are_those_of_the_estimates(figures: Comparison) -> None:
-    for name, error in ERRORS.items():
-        assert figures.mse[name] == pytest.approx(error**2)
-        assert figures.fg is not None
-        assert figures.fg[name] == pytest.approx(error - ERRORS["genuine"])
-
-
 def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
     written = figures.as_json()
     assert list(written) == ["settings", "targets", "mse", "fg"]
@@ -115,22 +108,6 @@ def test_labels_cannot_style_or_steer_the_terminal(figures: Comparison) -> None:
 
 def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> None:
     assert "#####" in _picture(figures, encoding="ascii")
-
-
-def test_ends_with_the_verdict(figures: Comparison) -> None:
-    verdict = " ".join(_picture(figures).split("\n\n")[-1].split())
-    assert verdict == " ".join(
-        [
-            "LDPRecover told the targets wins: 48 times better than projection alone.",
-            "Un-mixing: 12 times.",
-            "The attack made the error 10,000 times as large, and raised the target by",
-            "9.9 percentage points.",
-            "Projection alone leaves 4,760 times the error before the attack, and the target",
-            "17 percentage points too high.",
-            "LDPRecover told the targets leaves 100 times the error before the attack, and the",
-            "target 1.0 percentage points too high.",
-        ]
-    )
 
 
 def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comparison) -> None:

@@ -68,7 +68,3 @@ def test_targets_are_inferred_from_history(on_server: Run, weeks: list[str]) -> 
     recovery = on_server(f"{line} --history {weeks[0]} --json").json
     assert {4, 9} <= set(recovery["targets"])
     assert on_server(line).fails(2) == "--infer-targets needs --history"
-
-
-def test_rejects_invalid_rate(on_server: Run, weeks: list[str]) -> None:
-    assert "rate" in on_server(f"result alarms {weeks[0]} --rate 0.7").error

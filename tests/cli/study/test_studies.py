@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import Run
@@ -66,22 +65,14 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
         assert means[key]["trials"] == "2"
 
 
-def test_only_the_seed_decides_numbers_and_pictures(run: Run) -> None:
-    """The number of processes does not."""
+def test_numbers_and_pictures_do_not_depend_on_the_processes(run: Run) -> None:
     line = "study paper malicious --data cities --users 500 --trials 1"
-    for folder, options in (
-        ("one", "--jobs 1"),
-        ("two", "--jobs 2"),
-        ("other", "--seed 1 --jobs 1"),
-    ):
-        run(f"{line} {options} --output {folder}").succeeds()
-    one, two, other = map(Path, ("one", "two", "other"))
+    for jobs in ("1", "2"):
+        run(f"{line} --jobs {jobs} --output {jobs}").succeeds()
+    one, two = Path("1"), Path("2")
     assert without_seconds(one) == without_seconds(two)
     for name in ("malicious.png", "malicious.svg", "summary.csv"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
-    pairs = list(zip(without_seconds(one), without_seconds(other), strict=True))
-    # Only methods that give 1/d, or recover from the same few counts, may give the same.
-    assert sum(a["mse"] == b["mse"] for a, b in pairs) < len(pairs) / 10
 
 
 @pytest.mark.usefixtures("_undrawn")
@@ -98,7 +89,7 @@ def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert [row for row in without_seconds() if row["trial"] == "0"] == fewer
 
 
-@pytest.mark.parametrize("bytes_lost", [1, 400, 4_000])
+@pytest.mark.parametrize("bytes_lost", [1, 4_000])
 def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
     """The incomplete cell is dropped and run again, with the same result."""
     line = f"study paper table1 {SMALL} --output out"
@@ -146,16 +137,12 @@ def test_terminal_shows_progress(watched: Any) -> None:
     assert "table1" in out
 
 
-@pytest.mark.parametrize("file", ["ipums.csv", "ipums.parquet"])
-def test_counts_a_column_of_a_file(run: Run, file: str) -> None:
+def test_counts_a_column_of_a_file(run: Run) -> None:
     """Each row is one user."""
     towns = [f"town {i % 12}" for i in range(600)]
-    if file.endswith("csv"):
-        Path(file).write_text("\n".join(["CITY", *towns]) + "\n")
-    else:
-        pq.write_table(pa.table({"CITY": towns}), file)
-    run(f"study paper table1 --data {file} --column CITY --trials 1 --jobs 1").succeeds()
-    assert {(row["data"], row["n"]) for row in rows(Path("reproduction"))} == {(file, "600")}
+    Path("ipums.csv").write_text("\n".join(["CITY", *towns]) + "\n")
+    run("study paper table1 --data ipums.csv --column CITY --trials 1 --jobs 1").succeeds()
+    assert {(row["data"], row["n"]) for row in rows(Path("reproduction"))} == {("ipums.csv", "600")}
 
 
 def test_counts_distinguish_data_sets_of_one_name(run: Run) -> None:
@@ -179,14 +166,9 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
     ("arguments", "message"),
     [
         ("paper tables1", "there is no table or figure 'tables1'; did you mean 'table1'"),
-        ("paper mse --data nowhere.csv", "there is no file nowhere.csv"),
-        ("paper mse --data cities --data cities", "two data sets are called cities"),
-        ("paper mse --data few.csv", "few.csv has 10 items; the experiments need more than 10"),
         ("paper mse --output few.csv", "cannot make the folder few.csv"),
         ("paper mse --output other", "other/cells.csv is not a file of cells"),
-        ("paper mse --trials 0", "--trials"),
         ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
-        ("run nowhere.toml", "cannot read nowhere.toml: No such file or directory"),
         ("run mine.toml --output mine.toml", "cannot make the folder mine.toml"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
     ],
