@@ -230,11 +230,12 @@ def connected(
                 missing = next(
                     (other for other in others if repr(other) in (error.detail or "")), round
                 )
-                near = close_to(missing, [summary.name for summary in client.rounds()])
-                raise CommandError(
-                    f"no round is called {missing!r}: "
-                    f"{near or '`ldprecover round list` shows all rounds'}"
-                ) from error
+                if missing != CURRENT:
+                    near = close_to(missing, [summary.name for summary in client.rounds()])
+                    raise CommandError(
+                        f"no round is called {missing!r}: "
+                        f"{near or '`ldprecover round list` shows all rounds'}"
+                    ) from error
             raise
         except InvalidAnswerError as error:
             raise CommandError(f"{client.url}: {error}; check --url") from error

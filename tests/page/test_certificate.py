@@ -132,6 +132,8 @@ def test_later_share_aborts_the_request_of_the_earlier(
         page.keyboard.press("End")
     with page.expect_event("requestfailed", lambda request: "certificate" in request.url):
         page.keyboard.press("Home")
+    while len(routes) < 2:
+        page.wait_for_timeout(10)  # routes are appended while the page's events are handled
     assert [json.loads(route.request.post_data or "")["malicious_share"] for route in routes] == [
         0.2,
         0,

@@ -23,6 +23,7 @@ from ldprecover_server.errors import ForbiddenError
 
 _STOP_SECONDS = 5
 _POLL_SECONDS = 0.01
+_WAKE_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class PageServer:
 
     def wait(self) -> None:
         """Wait for an unexpected end of the server. Raises CommandError then."""
-        self.ended.wait()
+        # The system may give a signal to another thread, which does not wake this one.
+        while not self.ended.wait(_WAKE_SECONDS):
+            pass
         raise CommandError("the server ended")
 
 

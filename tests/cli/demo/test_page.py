@@ -94,7 +94,7 @@ def test_wrong_or_missing_token_is_forbidden(page: PageServer, token: str | None
 def test_foreign_host_is_rejected(http: httpx.Client) -> None:
     response = http.post("/attack", params=PLAY, headers={"Host": "evil.example"})
     assert response.status_code == 400
-    assert response.json()["title"] == "Host not allowed"
+    assert response.json()["title"] == "Host or origin not allowed"
 
 
 @pytest.mark.parametrize(
