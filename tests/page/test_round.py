@@ -294,19 +294,19 @@ def test_click_or_tick_makes_target(visitor: Visitor, attacked: dict[str, Any]) 
         chart.locator("canvas").click(position={"x": 300, "y": 28 + 26 * 1.5})
     assert "targets=1" in page.url
     box = page.get_by_role("checkbox", name="Target: Delhi")
-    assert box.is_checked()
+    expect(box).to_be_checked()
     other = page.get_by_role("checkbox", name="Target: São Paulo")
     other.focus()
     page.keyboard.press("Space")
     page.wait_for_url("**targets=1%2C2**")
-    assert other.is_checked()
+    expect(other).to_be_checked()
     assert (
         page.evaluate("document.activeElement.getAttribute('aria-label')") == "Target: São Paulo"
     ), "the focus stays"
     page.get_by_text("LDPRecover*, malicious model paper").wait_for()
     page.get_by_role("button", name="Clear the targets").click()
+    expect(box).not_to_be_checked()
     assert "targets" not in page.url
-    assert not box.is_checked()
 
 
 def test_eta_changes_recovery(

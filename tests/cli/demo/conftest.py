@@ -72,6 +72,7 @@ def kill_and_wait_for_children(process: Process, temporary: Path) -> None:
         waiting -= set(select.select(waiting, [], [])[0])
     for handle in handles:
         os.close(handle)
+    process.wait()  # its locks are released at its end
 
 
 def assert_nothing_remains(temporary: Path) -> None:

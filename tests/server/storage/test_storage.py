@@ -492,7 +492,7 @@ def test_rejects_database_of_another_schema(open_storage: OpenStorage, fresh: st
     storage.prepare()
     with storage.database.write() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(ConfigurationError, match="schema 9999, of a newer version"):
+    with pytest.raises(ConfigurationError, match="schema 9999, of another version"):
         storage.prepare()
     with storage.database.read() as connection:
         version = connection.exec_driver_sql("SELECT version_num FROM alembic_version")

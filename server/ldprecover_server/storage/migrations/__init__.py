@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 def migrate(database: Database) -> list[str]:
     """Upgrade a database to this version's schema; return the revisions that ran.
 
-    Raises ConfigurationError for a database of a newer version, and StoreUnavailableError.
+    Raises ConfigurationError for a database of another version, and StoreUnavailableError.
     """
     with database.write() as connection:
         if database.dialect == "postgresql":
@@ -65,8 +65,8 @@ def _pending(revision: str | None) -> list[str]:
         return [*names]
     if revision not in names:
         raise ConfigurationError(
-            f"the database has schema {revision}, of a newer version of ldprecover; this one knows "
-            f"{names[-1]}"
+            f"the database has schema {revision}, of another version of ldprecover; this one knows "
+            f"{names[-1]}: use the version that made it, or another database"
         )
     return [*names[names.index(revision) + 1 :]]
 

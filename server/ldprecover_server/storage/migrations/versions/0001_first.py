@@ -6,7 +6,9 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0001"
+# Until the first release this file changes with the schema, and each time its revision does, so
+# that a database of another schema is refused.
+revision = "0001_2"
 down_revision = None
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")

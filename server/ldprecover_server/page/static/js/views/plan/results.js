@@ -99,12 +99,9 @@ function protocols(answer, able, signal) {
     numeric(mark("standard_error", "Error, points"), (row) => row.standard_error, points),
     numeric("± 95 %", (row) => row.margin, points),
     numeric("All items, ±", (row) => row.margin_of_all, points),
-    numeric(
-      "Fake users, %",
-      (row) => 100 * row.beta,
-      (value) => number(value),
-    ),
-    numeric("Their gain, points", (row) => row.gain, points),
+    answer.request.gain === null
+      ? numeric("Fakes gain, points", (row) => row.gain, points)
+      : numeric("Fake users, %", (row) => row.beta, points),
     numeric("Safe lead, points", (row) => row.safe_lead, points),
     numeric("Bytes a report", (row) => row.report_size, count),
     numeric(
