@@ -77,8 +77,7 @@ def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes])
     rows = max(1, min(_FILE_PAIRS // oracle.domain_size, _BATCH_BYTES // oracle.wire.size))
     try:
         files, path = fsspec.core.url_to_fs(str(url))
-        files.makedirs(path, exist_ok=True)
-        if files.ls(path):
+        if files.exists(path) and files.ls(path):
             raise ReportDatasetError(f"{url} is not empty: name a new folder")
         for number, reports in enumerate(_batches(oracle, pieces)):
             # One call for each batch: a signal is handled between two of them.
@@ -98,6 +97,7 @@ def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes])
                 f"the round {export.name} stores {written:,} of its {export.tally.n:,} reports"
             )
         text = json.dumps(export.to_dict(), ensure_ascii=False, allow_nan=False)
+        files.makedirs(path, exist_ok=True)  # of a round without reports
         files.pipe_file(f"{path}/{ROUND_FILE}", text.encode() + b"\n")
     except (OSError, ValueError, ImportError) as error:
         raise ReportDatasetError(f"cannot write the dataset {url}: {error}") from error

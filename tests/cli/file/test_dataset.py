@@ -54,6 +54,7 @@ def test_names_the_reason_why_a_round_cannot_be_exported(
     none = server.open_round("olh", 1.0, retention="none")["id"]
     assert server.submit(none, ORACLE.perturb([0], np.random.default_rng(1)).tobytes())
     assert "stores 0 of its 1 reports" in run(f"file dataset {none} --output none").fails(1)
+    assert not Path("none").exists()
 
 
 def test_names_an_unreachable_database_once(run: Run) -> None:
