@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import httpx
 
 from ldprecover_cli.app import run
+from ldprecover_cli.demo.local_server import local_server
 from ldprecover_client import Client, Ledger, Reporter
-from ldprecover_experiments.local_server import local_server
 
 PACKAGES = (
     "ldprecover",

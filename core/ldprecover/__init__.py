@@ -13,7 +13,7 @@ honest users although some reports are malicious:
     print(recover(oracle, tally, "norm-sub").recovered)
 
 The oracles are GRR, OUE, OLH, SUE, SS, HR and LLH. `simulate` plays whole rounds with labelled
-items, attacks and recoveries; it is in `ldprecover_experiments`, with studies and figures. Other
+items, attacks and recoveries; the distribution's entry point of that name provides it. Other
 packages of this distribution: `ldprecover_client` sends reports to a server and calls it,
 `ldprecover_attacker` has the attacks, `ldprecover_cluster` reads report datasets, and
 `ldprecover_server` is the server. This package needs numpy alone and does no I/O.
@@ -72,7 +72,8 @@ else:
         if name == "__version__":
             value = import_module("importlib.metadata").version("ldprecover")
         elif name == "simulate":
-            value = import_module("ldprecover_experiments").simulate
+            entries = import_module("importlib.metadata").entry_points(group="ldprecover.names")
+            value = entries[name].load()
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = value

@@ -10,10 +10,10 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import ldprecover
+from ldprecover_cli.demo.local_server import local_server
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 from ldprecover_experiments.demo import no_progress
-from ldprecover_experiments.local_server import local_server
 
 PICTURES = Path(__file__).parent.parent / "pictures"
 SIZE = {"width": 1280, "height": 800}

@@ -118,7 +118,7 @@ def _play_part(
 
 
 def _play_all(settings: DemoSettings, *, json: bool) -> None:
-    from ldprecover_experiments.local_server import local_server
+    from ldprecover_cli.demo.local_server import local_server
 
     started = time.monotonic()
     with end_on_signals(), local_server() as server:

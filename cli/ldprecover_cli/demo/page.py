@@ -14,10 +14,10 @@ from fastapi import Depends, Header
 from pydantic import SecretStr
 
 from ldprecover.plugins import GROUPS, loaded
+from ldprecover_cli.demo.local_server import delayed_signals, temporary_folder
+from ldprecover_cli.demo.plays import Plays, play_router
 from ldprecover_cli.errors import CommandError
 from ldprecover_experiments import DemoSettings
-from ldprecover_experiments.local_server import delayed_signals, temporary_folder
-from ldprecover_experiments.plays import Plays, play_router
 from ldprecover_server import Application, Settings, create_app
 from ldprecover_server.errors import ForbiddenError
 

@@ -21,7 +21,7 @@ from tests.forked import Process
 
 from ldprecover_attacker import ATTACKS
 from ldprecover_cli.demo.page import PageServer, page_server
-from ldprecover_experiments import Demo, DemoSettings, local_server
+from ldprecover_experiments import Demo, DemoSettings
 
 SETTINGS = DemoSettings(users=2000, protocol="grr", targets=3)
 PAGE = ("demo", "--users", "1000", "--protocol", "grr", "--targets", "3", "--json", "--page")
@@ -153,14 +153,7 @@ def test_page_is_served_until_ctrl_c_in_the_middle_of_a_play(
     assert_nothing_remains(temporary)
 
 
-def test_killed_page_leaves_no_process_and_its_folder_goes_later(
-    start_demo: StartDemo, temporary: Path
-) -> None:
+def test_killed_page_leaves_no_process(start_demo: StartDemo, temporary: Path) -> None:
     process = start_demo(*PAGE)
     link_of(process)
     kill_and_wait_for_children(process, temporary)
-    (folder,) = temporary.iterdir()
-    with local_server.temporary_folder(), local_server.temporary_folder():
-        assert len(list(temporary.iterdir())) == 2  # those in use remain
-        assert not folder.exists()
-    assert_nothing_remains(temporary)

@@ -1,20 +1,18 @@
-"""A temporary server for an experiment: a separate process with a temporary database."""
+"""A temporary server for a demo: a separate process with a temporary database."""
 
-import fcntl
 import os
 import re
 import secrets
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 
 from ldprecover.plugins import GROUPS, loaded
@@ -23,7 +21,6 @@ from ldprecover_experiments.errors import ExperimentError
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
-_PREFIX = "ldprecover-demo-"
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,7 @@ def local_server() -> Iterator[LocalServer]:
 
     The server loads the plugins' protocols and methods that this process has loaded. At the end of
     the block, also by SIGINT, SIGTERM or SIGHUP, process and folder are removed. If this process is
-    killed, its server ends by itself, and the next call removes its folder. Raises ExperimentError
-    if the server does not start.
+    killed, its server ends by itself. Raises ExperimentError if the server does not start.
     """
     key = secrets.token_urlsafe(24)
     with temporary_folder() as folder:
@@ -59,58 +55,15 @@ def local_server() -> Iterator[LocalServer]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder; remove it at the end, and first those of killed processes.
-
-    SIGINT, SIGTERM and SIGHUP do not leave it behind.
-    """
+    """Yield a temporary folder, which SIGINT, SIGTERM and SIGHUP do not leave behind."""
     with ExitStack() as stack:
         with delayed_signals():
-            _remove_stale_folders()
-            folder, handle = _own_folder()
-            stack.callback(os.close, handle)
-            stack.callback(shutil.rmtree, folder)
+            folder = stack.enter_context(TemporaryDirectory(prefix="ldprecover-demo-"))
         try:
-            yield folder
+            yield Path(folder)
         finally:
             with delayed_signals():
                 stack.close()
-
-
-def _remove_stale_folders() -> None:
-    """Remove the folders of killed processes."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if (handle := _locked(folder)) is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(handle)
-
-
-def _own_folder() -> tuple[Path, int]:
-    """Return a new folder and the file descriptor that holds its lock."""
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        if (handle := _locked(folder)) is not None:
-            if folder.exists():  # else another process has removed it before it was locked
-                return folder, handle
-            os.close(handle)
-
-
-def _locked(folder: Path) -> int | None:
-    """Lock a folder of this user and return the file descriptor; None if it is locked.
-
-    Closing the descriptor, or the end of the process, releases the lock.
-    """
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(handle).st_uid == os.geteuid():
-            return handle
-    except OSError:
-        pass
-    os.close(handle)
-    return None
 
 
 def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
@@ -125,7 +78,7 @@ def _start(folder: Path, key: str) -> subprocess.Popen[bytes]:
     command = ["serve", "--host", "127.0.0.1", "--port", "0", "--database-url", "sqlite:///demo.db"]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(  # noqa: S603  our own command without untrusted input
-            [sys.executable, "-m", "ldprecover_experiments.parent_death_guard", *command],
+            [sys.executable, "-m", "ldprecover_cli.demo.parent_death_guard", *command],
             cwd=folder,
             env=environment | {"LDPRECOVER_ADMIN_KEY": key, "LDPRECOVER_PLUGINS": plugins},
             stdin=subprocess.PIPE,  # the parent-death guard reads its end

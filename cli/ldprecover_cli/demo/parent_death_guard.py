@@ -1,6 +1,6 @@
 """The command `ldprecover` in a process that ends with its parent process.
 
-    python -m ldprecover_experiments.parent_death_guard serve --port 0
+    python -m ldprecover_cli.demo.parent_death_guard serve --port 0
 
 Standard input is a pipe from the parent: it ends when the parent does, by a signal too.
 """
