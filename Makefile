@@ -78,8 +78,8 @@ format: install
 	$(BIN)/ruff format
 	$(PRETTIER) --write
 
-# Needs no network. Bandit is a second opinion beside ruff's S rules. `pip check` compares the pins
-# with each other; tests/deploy/test_pins.py compares them with pyproject.toml.
+# Needs no network. `pip check` compares the pins with each other, deptry the imports with
+# pyproject.toml, and tests/deploy/test_pins.py the pins with pyproject.toml.
 check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -87,7 +87,7 @@ check: install
 	$(BIN)/python tools/scope.py
 	$(PRETTIER) --check
 	$(BIN)/mypy
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive core interface cluster client attacker experiments server cli
+	$(BIN)/deptry core interface cluster client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
 	$(MAKE) --no-print-directory docs
 
@@ -125,7 +125,8 @@ bench: $(VENV)-bench/.installed
 
 $(VENV)-bench/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-bench
-	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all]' --group bench
 	touch $@
 
 # Pins the requirements of pyproject.toml by version and hash for every supported Python; needs uv.
@@ -137,9 +138,10 @@ PART := $(LOCK) --constraint requirements.lock
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
-	$(LOCK) --extra test --extra check --extra build --output-file requirements.lock pyproject.toml
-	$(PART) --extra build --output-file deploy/build.lock pyproject.toml
-	$(PART) --extra cli --extra fast --extra build --output-file deploy/command.lock pyproject.toml
+	$(LOCK) --extra all --extra cluster --extra experiments --group test --group check --group build \
+		--output-file requirements.lock pyproject.toml
+	$(PART) --group build --output-file deploy/build.lock pyproject.toml
+	$(PART) --extra cli --extra fast --group build --output-file deploy/command.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --output-file deploy/image.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --extra fast --extra certify --output-file deploy/image-fast.lock pyproject.toml
 

@@ -6,17 +6,20 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.deploy.tools import ROOT
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
 LOCK = "requirements.lock"
+WHOLE = ["all", "cluster", "experiments", "group test", "group check", "group build"]
 PARTS = {
-    "deploy/build.lock": ["build"],
-    "deploy/command.lock": ["cli", "fast", "build"],
+    "deploy/build.lock": ["group build"],
+    "deploy/command.lock": ["cli", "fast", "group build"],
     "deploy/image.lock": ["cli", "postgres"],
     "deploy/image-fast.lock": ["cli", "postgres", "fast", "certify"],
 }
@@ -31,13 +34,17 @@ def pinned(lock: str) -> list[tuple[Requirement, frozenset[str]]]:
     return pins
 
 
-def requirements_of(extra: str | None = None) -> Iterator[Requirement]:
-    """Yield what the project asks for, and what one of its extras and those that it names do."""
-    for line in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
+def requirements_of(name: str) -> Iterator[Requirement]:
+    """Yield what an extra or a dependency group asks for, and those that it includes."""
+    group = name.removeprefix("group ")
+    for line in GROUPS[group] if group != name else PROJECT["optional-dependencies"][name]:
+        if isinstance(line, dict):
+            yield from requirements_of(f"group {line['include-group']}")
+            continue
         requirement = Requirement(line)
         if requirement.name == PROJECT["name"]:
-            for named in requirement.extras:
-                yield from requirements_of(named)
+            for extra in requirement.extras:
+                yield from requirements_of(extra)
         else:
             yield requirement
 
@@ -66,13 +73,13 @@ def test_lock_of_an_image_is_part_of_the_whole_lock(lock: str) -> None:
     assert part.items() <= files(LOCK).items()
 
 
-@pytest.mark.parametrize(("lock", "extras"), [(LOCK, ["test", "check", "build"]), *PARTS.items()])
+@pytest.mark.parametrize(("lock", "extras"), [(LOCK, WHOLE), *PARTS.items()])
 def test_every_requirement_is_pinned_within_its_range(lock: str, extras: list[str]) -> None:
     versions = defaultdict[str, list[str]](list)
     for pin, _ in pinned(lock):
         versions[canonicalize_name(pin.name)] += [specifier.version for specifier in pin.specifier]
     requirements = [
-        *requirements_of(),
+        *map(Requirement, PROJECT["dependencies"]),
         *(requirement for extra in extras for requirement in requirements_of(extra)),
     ]
     assert len(requirements) > len(extras)
@@ -88,8 +95,7 @@ def test_every_requirement_is_pinned_within_its_range(lock: str, extras: list[st
 
 def test_what_builds_the_project_is_pinned() -> None:
     """Installed with no build isolation, so that the newest release of its builder has no say."""
-    builders = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    assert set(builders) <= set(PROJECT["optional-dependencies"]["build"])
+    assert set(PYPROJECT["build-system"]["requires"]) <= set(GROUPS["build"])
     for file in ("Makefile", "Dockerfile"):
         text = (ROOT / file).read_text().replace("\\\n", " ")
         ours = [line for line in text.splitlines() if re.search(r"pip wheel|--editable \.$", line)]

@@ -3,6 +3,7 @@ it needs.
 """
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -11,9 +12,8 @@ from packaging.licenses import canonicalize_license_expression
 from tests.deploy.tools import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-WORKFLOW: dict[Any, Any] = yaml.safe_load(
-    (ROOT / ".github" / "workflows" / "release.yml").read_text()
-)
+WORKFLOWS = ROOT / ".github" / "workflows"
+WORKFLOW: dict[Any, Any] = yaml.safe_load((WORKFLOWS / "release.yml").read_text())
 
 
 def test_the_citation_is_of_this_version() -> None:
@@ -62,15 +62,20 @@ def test_a_release_waits_for_pages_that_install_by_name() -> None:
 def test_a_release_is_published_without_a_stored_secret() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert WORKFLOW["jobs"]["publish"]["permissions"] == {"id-token": "write"}
-    assert "secrets." not in (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    assert "secrets." not in (WORKFLOWS / "release.yml").read_text()
 
 
-def test_every_action_is_of_a_stated_version() -> None:
-    uses = [
-        step["uses"] for job in WORKFLOW["jobs"].values() for step in job["steps"] if "uses" in step
-    ]
-    assert uses
-    assert all("@" in action and not action.endswith(("@main", "@master")) for action in uses)
+def test_every_action_is_pinned_by_its_commit() -> None:
+    for workflow in ("ci.yml", "release.yml"):
+        uses = re.findall(r"uses: (.*)", (WORKFLOWS / workflow).read_text())
+        assert uses
+        assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", action) for action in uses), uses
+
+
+def test_the_oldest_and_the_newest_python_are_tested() -> None:
+    matrix = yaml.safe_load((WORKFLOWS / "ci.yml").read_text())["jobs"]["check"]["strategy"]
+    named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if ":: 3." in line]
+    assert matrix["matrix"]["python"] == [named[0], named[-1]]
 
 
 def test_what_is_released_is_built_with_the_lock() -> None:
