@@ -2,7 +2,7 @@
 # make ldprecover  install the command in .venv; `make demo` does so first
 # make install   install all that tests, checks and `ldprecover study paper` need
 # make quick     unit tests, in less than a minute
-# make test      all tests; with STRANGERS=all every attack by anonymous callers, an hour of them
+# make test      all tests
 # make format    format Python and JavaScript
 # make check     format, lint, phrases, size, types, security, and the documentation as `make docs` does
 # make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors

@@ -11,6 +11,8 @@ from tests.conftest import NewDatabase, ServerProcess, StartServer
 
 from ldprecover import frequency_oracle
 
+pytestmark = pytest.mark.sqlite
+
 ORACLE = frequency_oracle("grr", 1.0, 24)
 DISABLED = {"verdict_reports": "0"}
 AUTO = {"method": "auto"}
@@ -54,18 +56,6 @@ def test_verdict_and_recovery_outlive_the_server(start_server: StartServer) -> N
     assert verdicts(server) == before
     assert server.post(f"/rounds/{id}/recover", json=AUTO).content == recovered
     assert number_kept(server) == 0
-
-
-def test_server_computes_what_another_left(start_server: StartServer) -> None:
-    idle = start_server(**DISABLED)
-    for _ in range(2):
-        closed_round(idle)
-    assert set(verdicts(idle).values()) == {None}
-    url = idle.database_url
-    idle.kill()
-    server = start_server(url)
-    await_verdicts(server)
-    assert number_kept(server) == 2
 
 
 @pytest.mark.postgres

@@ -126,29 +126,6 @@ class Attackers:
 
         return talk
 
-    def sips(self, *pieces: bytes) -> Callable[[socket.socket], Awaitable[object]]:
-        """Return the talk that sends these pieces and reads one byte of the answer a second."""
-
-        async def talk(connection: socket.socket) -> None:
-            await self.send(connection, *pieces)
-            while await self.read(connection, 1):
-                await asyncio.sleep(1)
-
-        return talk
-
-    def drips(
-        self, *pieces: bytes, every: float = 1.0
-    ) -> Callable[[socket.socket], Awaitable[object]]:
-        """Return the talk that sends the pieces one a while, and reads the answer to the last."""
-
-        async def talk(connection: socket.socket) -> None:
-            for piece in pieces:
-                await self.send(connection, piece)
-                await asyncio.sleep(every)
-            await self.read_answer(connection)
-
-        return talk
-
 
 async def forever() -> None:
     """Wait until cancelled."""

@@ -14,19 +14,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
 
 import psutil
-import pytest
 import sqlalchemy as sa
 from tests.system.anonymous.attackers import Attackers
 from tests.system.anonymous.report import END_SECONDS, MEMORY, WAIT_SECONDS, Report
 from tests.system.anonymous.target import Target
 
-ALL = os.environ.get("STRANGERS") == "all"  # phrases: quoted
-"""Whether every variation runs, for longer; else a few that stand for them."""
-
-SECONDS = 5.0 if ALL else 1.0
+SECONDS = 1.0
 """How long an attack runs before the honest submissions are waited for; it runs on meanwhile."""
 
 TRY_SECONDS = 2.0
@@ -38,43 +33,26 @@ Attack = Callable[[Attackers], Coroutine[None, None, None]]
 """Attacks until it is cancelled, or returns sooner, when what it did continues by itself."""
 
 
-def variations(usual: dict[str, Any], more: dict[str, Any]) -> pytest.MarkDecorator:
-    """Parametrise a test's `attack` by name: with those that always run, and with the rest of them
-    where all do.
-    """
-    attacks = usual | (more if ALL else {})
-    return pytest.mark.parametrize("attack", attacks.values(), ids=attacks.keys())
-
-
-def besiege(
-    target: Target,
-    attack: Attack,
-    *,
-    protocol: str = "olh",
-    seconds: float = SECONDS,
-) -> Report:
-    """Attack a server while honest clients submit to a round of this protocol; stop it under
-    attack, after `seconds`.
+def besiege(target: Target, attack: Attack) -> Report:
+    """Attack a server while honest clients submit to a round of OLH; stop it under attack.
 
     Returns what was seen; the server has ended then.
     """
-    return _Siege(target, attack, protocol).run(seconds)
+    return _Siege(target, attack).run()
 
 
 class _Siege:
-    def __init__(self, target: Target, attack: Attack, protocol: str) -> None:
+    def __init__(self, target: Target, attack: Attack) -> None:
         self.server = server = target.server
         self.attack = attack
-        fields = {"hash_range": 4} if protocol == "olh" else {}
-        self.round = server.open_round(protocol, domain_size=16, **fields)["id"]
-        self.protocol = protocol
+        self.round = server.open_round("olh", domain_size=16, hash_range=4)["id"]
         self.target = target
         self.address = (target.proxy.host, target.proxy.port)
         self.report = Report(memory_before=target.memory_at_start)
         self.over = threading.Event()  # no further honest submission
         self.ended = threading.Event()
 
-    def run(self, seconds: float) -> Report:
+    def run(self) -> Report:
         report, pid = self.report, self.server.pid
         self.server.http.close()  # its kept connections are no part of what is measured
         report.attackers = Attackers(*self.address)
@@ -83,7 +61,7 @@ class _Siege:
         with _running(self.attack, report.attackers):
             sampler.start()
             honest.start()
-            self.over.wait(seconds)  # sooner when memory is gone
+            self.over.wait(SECONDS)  # sooner when memory is gone
             self.over.set()
             honest.join()
             report.failures = self._failures()
@@ -138,15 +116,7 @@ class _Siege:
 
     def _submission(self) -> bytes:
         """Return a POST of one fresh report, whatever its content, under a fresh key."""
-        if self.protocol == "olh":
-            report: dict[str, list[Any]] = {
-                "seeds": [secrets.randbits(32)],
-                "buckets": [secrets.randbelow(4)],
-            }
-        elif self.protocol == "oue":
-            report = {"reports": [f"{secrets.randbits(16):016b}"]}
-        else:
-            report = {"reports": [secrets.randbelow(16)]}
+        report = {"seeds": [secrets.randbits(32)], "buckets": [secrets.randbelow(4)]}
         body = json.dumps(report)
         return (
             f"POST /rounds/{self.round}/reports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
