@@ -4,7 +4,7 @@
 # make quick     unit tests, in less than a minute
 # make test      all tests
 # make format    format Python and JavaScript
-# make check     format, lint, phrases, size, types, security, and the documentation as `make docs` does
+# make check     format, lint, phrases, imports, size, types, security, and the documentation as `make docs` does
 # make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors
 # make coverage  run the tests, and fail if they cover less than COVERAGE percent of the packages
 # make pythons   run the fast tests on every supported Python that is installed, and a smoke test of
@@ -62,7 +62,7 @@ quick test coverage: export OPENBLAS_NUM_THREADS = 1
 
 # Unit tests without servers, browsers and statistics.
 QUICK ?= tests/core/crafting tests/core/estimation tests/core/laws tests/core/planning tests/core/rounds \
-	tests/core/evidence tests/attacker tests/test_phrases.py
+	tests/core/evidence tests/attacker tests/test_tools.py
 
 quick: install
 	$(BIN)/python $(PYTEST) $(QUICK)
@@ -84,6 +84,8 @@ check: install
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
+	$(BIN)/python tools/layers.py
+	$(BIN)/python tools/protocol_names.py
 	$(BIN)/python tools/scope.py
 	$(PRETTIER) --check
 	$(BIN)/mypy

@@ -79,6 +79,7 @@ def check_index(target: int | str, d: int) -> int:
 
 
 def indicator(items: Int64Array, d: int) -> FloatArray:
+    """Return the vector of d numbers that is 1 at these items and 0 elsewhere."""
     weights = np.zeros(d)
     weights[items] = 1.0
     return weights

@@ -5,7 +5,9 @@ import os
 import signal
 import sys
 
-__all__ = ["exit_interrupted", "main"]
+from ldprecover_cli.interrupts import exit_interrupted, print_interrupted
+
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -30,20 +32,8 @@ def main() -> None:
     try:
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # after the command
-        _print_interrupted()
+        print_interrupted()
         sys.exit(130)
-
-
-def exit_interrupted(number: int, frame: object) -> None:
-    """Exit with 130 immediately: the handler of SIGINT until a command begins."""
-    _print_interrupted()
-    os._exit(130)
-
-
-def _print_interrupted() -> None:
-    if sys.stderr is not None:
-        sys.stderr.write("Interrupted.\n")
-        sys.stderr.flush()
 
 
 def _exception(error: ModuleNotFoundError) -> BaseException:

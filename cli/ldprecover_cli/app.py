@@ -15,11 +15,12 @@ from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import admin, exit_interrupted, file, plan, result, round, send, sim, study
+from ldprecover_cli import admin, file, plan, result, round, send, sim, study
 from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import summary
+from ldprecover_cli.interrupts import exit_interrupted
 from ldprecover_cli.output import fail, note, warn
 from ldprecover_client.transport_security import InsecureTransportWarning
 

@@ -1,13 +1,10 @@
-"""What is written for contributors is so: files exist, layers are those that are tested, links lead
-somewhere.
-"""
+"""What is written for contributors is so: files and terms exist, and paths are short."""
 
 import re
 from itertools import pairwise
 
 import pytest
 from tests.docs.markdown import ROOT, Page
-from tests.server.test_layers import LAYERS, imported
 
 ARCHITECTURE = Page(ROOT / "docs" / "architecture.md")
 DECISIONS = Page(ROOT / "docs" / "decisions" / "README.md")
@@ -50,35 +47,6 @@ def test_paths_name_modules_of_the_server() -> None:
             "\n## "
         )[0]
         assert len(set(re.findall(r"`([\w/]+\.py)`", path))) > 8
-
-
-def test_modules_are_those_of_the_layer_test() -> None:
-    assert [
-        set(re.findall(r"`(\w+)`", first)) for first, *_ in rows("Modules of the server")
-    ] == LAYERS
-
-
-def test_packages_import_only_what_the_page_says() -> None:
-    components = {package.strip("`"): rest for _, package, *rest in rows("Components")}
-    folders = {package.strip("`"): folder.strip("`/") for folder, package, *_ in rows("Components")}
-    order = list(components)
-    assert len(order) >= 5
-    for i, (name, (_, imports)) in enumerate(components.items()):
-        below = {*order[i:]}
-        stated = {name, *re.findall(r"`(ldprecover\w*)`", imports)}
-        assert stated <= below
-        allowed = below if "everything below" in imports else stated
-        assert ours_in(f"{folders[name]}/{name}") <= allowed, name
-    assert not ours_in("bench") & {"ldprecover_cli", "ldprecover_interface"}
-    assert ours_in("tools") <= {"ldprecover_cli", "ldprecover_interface", "ldprecover_server"}
-
-
-def ours_in(folder: str) -> set[str]:
-    """Return the packages of this project that the modules in a folder import."""
-    sources = list((ROOT / folder).rglob("*.py"))
-    assert sources, folder
-    packages = {name.split(".")[0] for source in sources for name in imported(source)}
-    return {package for package in packages if package.startswith("ldprecover")}
 
 
 def test_has_at_most_25_terms_each_once() -> None:

@@ -13,11 +13,13 @@ _FILES = page.files()
 
 @router.get(paths.ROOT)
 async def root(request: Request) -> Response:
+    """Return the page."""
     return _respond(request, page.INDEX)
 
 
 @router.get(paths.PAGE + "/{name:path}")
 async def file(request: Request, name: str) -> Response:
+    """Return a file of the page."""
     return _respond(request, name)
 
 

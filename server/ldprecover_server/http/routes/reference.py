@@ -78,11 +78,13 @@ _ASSETS = {
 
 @router.get(paths.DOCS)
 async def reference() -> HTMLResponse:
+    """Return the reference of the API."""
     return _page(bytes(_DOCS))
 
 
 @router.get(paths.ERRORS)
 async def errors_page() -> HTMLResponse:
+    """Return the page of all problem types."""
     sections = "".join(
         f'<h2 id="{error.type.slug}">{html.escape(error.type.title)}</h2>'
         f"<p><code>{error.type.slug}</code>, status "
@@ -101,6 +103,7 @@ async def errors_page() -> HTMLResponse:
 
 @router.get(paths.STATIC + "/{name:path}")
 async def asset(request: Request, name: str) -> Response:
+    """Return a file of the reference. Raises HTTPException 404 for another name."""
     if name not in _ASSETS:
         raise HTTPException(404)
     file = _ASSETS[name]

@@ -35,6 +35,7 @@ $$ BEGIN RAISE EXCEPTION 'keys or tally changed during the commit' USING ERRCODE
 
 
 def upgrade() -> None:
+    """Create the tables."""
     op.create_table(
         "rounds",
         _column("seq", _Id, primary_key=True, autoincrement=True),

@@ -1,0 +1,68 @@
+"""Tests of the checks in `tools`."""
+
+import layers
+import pytest
+from phrases import HERE, check, read_list
+from protocol_names import comparisons
+
+PHRASES, NAMES = read_list((HERE / "phrases.txt").read_text())
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "hits"),
+    [
+        ("a.py", 'def f(given: int) -> None:\n    """It goes\n    on."""\n', ["given", "goes on"]),
+        ("a.py", "goes = on = f(\"a room of its \" 'own')  # anew\n", ["of its own", "anew"]),
+        ("a.py", "_told = 1\n", ["told"]),
+        ("a.py", "if a is None: pass  # phrases: quoted, anew\n", []),
+        ("a.js", 'const anew = "at once"; // not at\n// once\n', ["at once"]),
+        (
+            "a.md",
+            "Said anew, `not anew`.\n```\nanew\n```\n" + "long " * 21,
+            ["anew", "105 columns"],
+        ),
+    ],
+)
+def test_hits(file: str, text: str, hits: list[str]) -> None:
+    result = check(file, text, PHRASES, NAMES)
+    assert sorted(phrase for _, phrase, _ in result) == sorted(hits)
+
+
+def test_line_of_hit_across_lines() -> None:
+    assert check("a.md", "\n\nat\nonce", PHRASES, NAMES) == [
+        (3, "at once", "immediately, together, or in one step")
+    ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(oracle, GRR | OUE)",
+        "isinstance(oracle, (protocols.GRR, str))",
+        "oracle.protocol == 'olh'",
+        "protocol in ('grr', 'oue')",
+        "{GRR: 1}[type(oracle)]",
+        "{'grr': 1}[protocol]",
+        "kinds = (GRR, OUE)",
+        "match protocol:\n    case 'olh': pass",
+        "match oracle:\n    case OLH(): pass",
+    ],
+)
+def test_finds_comparison_with_protocol(source: str) -> None:
+    assert list(comparisons(source, tables=True))
+
+
+@pytest.mark.parametrize("source", ["OLH(0.5, 10, 3)", "x['olh']", "def f(o: OLH): ..."])
+def test_protocol_may_be_named(source: str) -> None:
+    assert not list(comparisons(source, tables=True))
+
+
+def test_finds_each_kind_of_import_fault() -> None:
+    rows = [["", "`a`", "", "`b`"], ["", "`b`", "", "`a`"]]
+    assert len([*layers.package_faults(rows, {})]) == 1
+    rows[1][3] = "numpy"
+    assert len([*layers.package_faults(rows, {"a.y": {"b.x"}, "b.x": {"a.y"}})]) == 1
+    server = {f"{layers.SERVER}.low": {f"{layers.SERVER}.high.x"}, f"{layers.SERVER}.new": set()}
+    assert len([*layers.server_faults([{"high"}, {"low"}], server)]) == 2
+    assert len([*layers.library_faults({"ldprecover.x": {"numpy", "scipy", "json"}})]) == 1
+    assert [*layers.circles({"a": {"b"}, "b": {"a"}})]
