@@ -27,7 +27,11 @@ PRELOADED = [
         "ldprecover_client.population",
         "rich.progress",
     ),
-    *("ldprecover_attacker.campaign", "ldprecover_experiments.demo", "ldprecover_cli.demo.picture"),
+    *(
+        "ldprecover_attacker.campaign",
+        "ldprecover_experiments.simulation.demo",
+        "ldprecover_cli.demo.picture",
+    ),
 ]
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)

@@ -13,7 +13,7 @@ import ldprecover
 from ldprecover_cli.demo.local_server import local_server
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
-from ldprecover_experiments.demo import no_progress
+from ldprecover_experiments.simulation.demo import no_progress
 
 PICTURES = Path(__file__).parent.parent / "pictures"
 SIZE = {"width": 1280, "height": 800}

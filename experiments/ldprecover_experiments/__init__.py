@@ -11,32 +11,32 @@ from ldprecover_client.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`
-    from ldprecover_experiments.attacks import *
-    from ldprecover_experiments.comparison import *
-    from ldprecover_experiments.datasets import *
-    from ldprecover_experiments.demo import *
-    from ldprecover_experiments.demo_settings import *
     from ldprecover_experiments.errors import *
-    from ldprecover_experiments.measures import *
-    from ldprecover_experiments.parameters import *
-    from ldprecover_experiments.poisoned_round import *
-    from ldprecover_experiments.results import *
-    from ldprecover_experiments.simulated_round import *
-    from ldprecover_experiments.studies import *
+    from ldprecover_experiments.simulation.comparison import *
+    from ldprecover_experiments.simulation.datasets import *
+    from ldprecover_experiments.simulation.demo import *
+    from ldprecover_experiments.simulation.demo_settings import *
+    from ldprecover_experiments.simulation.poisoned_round import *
+    from ldprecover_experiments.simulation.simulated_round import *
+    from ldprecover_experiments.studies.attacks import *
+    from ldprecover_experiments.studies.measures import *
+    from ldprecover_experiments.studies.parameters import *
+    from ldprecover_experiments.studies.results import *
+    from ldprecover_experiments.studies.study import *
 
 _MODULES = {
-    "attacks": "AttackSpec",
-    "comparison": "Comparison",
-    "datasets": "dataset_of",
-    "demo": "Demo",
-    "demo_settings": "DemoSettings",
+    "studies.attacks": "AttackSpec",
+    "simulation.comparison": "Comparison",
+    "simulation.datasets": "dataset_of",
+    "simulation.demo": "Demo",
+    "simulation.demo_settings": "DemoSettings",
     "errors": "ExperimentError",
-    "measures": "MethodSpec Outcome",
-    "parameters": "Cell",
-    "poisoned_round": "PoisonedRound",
-    "results": "Results",
-    "simulated_round": "LabelledEstimates SimulatedRecovery SimulatedRound simulate",
-    "studies": "Study",
+    "studies.measures": "MethodSpec Outcome",
+    "studies.parameters": "Cell",
+    "simulation.poisoned_round": "PoisonedRound",
+    "studies.results": "Results",
+    "simulation.simulated_round": "LabelledEstimates SimulatedRecovery SimulatedRound simulate",
+    "studies.study": "Study",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)

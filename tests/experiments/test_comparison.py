@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ldprecover_experiments import Comparison, DemoSettings
-from ldprecover_experiments.comparison import ESTIMATES
+from ldprecover_experiments.simulation.comparison import ESTIMATES
 
 TRUE = np.array([0.6, 0.3, 0.1])
 

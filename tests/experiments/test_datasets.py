@@ -91,7 +91,7 @@ def test_without_pyarrow_numpy_works_and_arrow_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr("ldprecover_experiments.datasets.find_spec", lambda name: None)
+    monkeypatch.setattr("ldprecover_experiments.simulation.datasets.find_spec", lambda name: None)
     assert dataset_of(_Polarslike(PETS)).items == ("cat", "dog", "newt")
 
     class Stream:

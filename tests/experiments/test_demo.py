@@ -15,9 +15,9 @@ from ldprecover import ParameterError, project_simplex
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_client import DatasetError, Population, load_dataset
-from ldprecover_experiments.comparison import ESTIMATES, Comparison
-from ldprecover_experiments.demo import Demo, no_progress
-from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.simulation.demo import Demo, no_progress
+from ldprecover_experiments.simulation.demo_settings import DemoSettings
 
 PlayOn = Callable[..., Comparison]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ldprecover import project_simplex
-from ldprecover_experiments.demo_score import AFTER, BEFORE, Score
-from ldprecover_experiments.demo_words import PROJECTION, TOLD
-from ldprecover_experiments.poisoned_round import Targets, Vector
+from ldprecover_experiments.simulation.demo_score import AFTER, BEFORE, Score
+from ldprecover_experiments.simulation.demo_words import PROJECTION, TOLD
+from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
 
 TRUE = np.array([0.4, 0.3, 0.2, 0.1])
 OFF = np.array([-1.0, -1, 1, 1])

@@ -12,18 +12,18 @@ from ldprecover import GRR, OLH, RecoveryRequest, Tally, frequency_oracle, proje
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import AttackSpec
-from ldprecover_experiments.measures import Outcome, measure
-from ldprecover_experiments.paper import EXPERIMENTS, METHODS, cells_of, estimators
-from ldprecover_experiments.parameters import Cell, GenuineUsers, load_genuine_users
-from ldprecover_experiments.poisoned_round import (
+from ldprecover_experiments.simulation.poisoned_round import (
     HASH_ONLY,
     PoisonedRound,
     RoundSimulation,
     simulate_round,
 )
-from ldprecover_experiments.run_file import CellFile
-from ldprecover_experiments.runs import Work, tasks_of
+from ldprecover_experiments.studies.attacks import AttackSpec
+from ldprecover_experiments.studies.measures import Outcome, measure
+from ldprecover_experiments.studies.paper import EXPERIMENTS, METHODS, cells_of, estimators
+from ldprecover_experiments.studies.parameters import Cell, GenuineUsers, load_genuine_users
+from ldprecover_experiments.studies.run_file import CellFile
+from ldprecover_experiments.studies.runs import Work, tasks_of
 
 ALL = cells_of(EXPERIMENTS, ["cities"], 1)
 

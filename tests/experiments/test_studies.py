@@ -14,9 +14,9 @@ from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, Cell, MethodSpec, Results, Study
-from ldprecover_experiments.attacks import parse
-from ldprecover_experiments.poisoned_round import simulate_round
-from ldprecover_experiments.studies import PRESETS
+from ldprecover_experiments.simulation.poisoned_round import simulate_round
+from ldprecover_experiments.studies.attacks import parse
+from ldprecover_experiments.studies.study import PRESETS
 
 SMALL = 'users = 1000\ntrials = 1\nattacks = ["mga"]\nmethods = ["norm-sub"]\n'
 

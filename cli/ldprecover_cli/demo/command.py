@@ -30,7 +30,7 @@ from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
 if TYPE_CHECKING:
-    from ldprecover_experiments.comparison import Comparison
+    from ldprecover_experiments.simulation.comparison import Comparison
 
 Part = Literal["round", "users", "attacker", "analyst"]
 
@@ -106,7 +106,7 @@ def _play_part(
 ) -> None:
     from ldprecover_cli.demo.parts import play_part
     from ldprecover_client import progress_bar
-    from ldprecover_experiments.demo import Demo, no_progress
+    from ldprecover_experiments.simulation.demo import Demo, no_progress
 
     play = Demo(settings)
     with end_on_signals(), connected(url, key, round="current") as server:
@@ -151,7 +151,7 @@ def _play_on(url: str, key: str, settings: DemoSettings, *, json: bool) -> "Comp
     """Play the demo on a server, print its result, and return it."""
     from ldprecover_cli.demo.picture import draw
     from ldprecover_client import progress_bar
-    from ldprecover_experiments.demo import Demo, no_progress
+    from ldprecover_experiments.simulation.demo import Demo, no_progress
 
     comparison = Demo(settings).on(url, key, no_progress if json else progress_bar)
     if json:

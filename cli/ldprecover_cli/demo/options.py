@@ -62,7 +62,7 @@ def chosen(settings: DemoSettings) -> DemoSettings:
     if settings.protocol != AUTO:
         return settings
     from ldprecover.planning.choosing import choose
-    from ldprecover_experiments.datasets import dataset_of
+    from ldprecover_experiments.simulation.datasets import dataset_of
 
     d = len(dataset_of(settings.dataset, settings.column).items)
     choice = choose(d, settings.epsilon, settings.users)

@@ -10,7 +10,7 @@ from ldprecover_cli.demo.picture import draw
 from ldprecover_cli.errors import CommandError
 from ldprecover_cli.output import JsonObject, counted, plain
 from ldprecover_client import Client
-from ldprecover_experiments.demo import Demo, Stage
+from ldprecover_experiments.simulation.demo import Demo, Stage
 
 
 @dataclass(frozen=True)

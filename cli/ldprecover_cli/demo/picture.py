@@ -7,10 +7,10 @@ from rich.text import Text
 
 from ldprecover_cli.item_tables import bar
 from ldprecover_cli.output import counted, plain
-from ldprecover_experiments.comparison import Comparison
-from ldprecover_experiments.demo_score import AFTER, BEFORE, Score
-from ldprecover_experiments.demo_words import PROJECTION, method_words
-from ldprecover_experiments.poisoned_round import Vector
+from ldprecover_experiments.simulation.comparison import Comparison
+from ldprecover_experiments.simulation.demo_score import AFTER, BEFORE, Score
+from ldprecover_experiments.simulation.demo_words import PROJECTION, method_words
+from ldprecover_experiments.simulation.poisoned_round import Vector
 
 _TOP = 5
 _MOST_TARGETS = 12

@@ -11,11 +11,11 @@ from fastapi import APIRouter
 
 from ldprecover_attacker import ATTACKS, attack_options
 from ldprecover_client import Client
-from ldprecover_experiments.comparison import Comparison
-from ldprecover_experiments.datasets import dataset_of
-from ldprecover_experiments.demo import Demo
-from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.demo_words import attack_words
+from ldprecover_experiments.simulation.comparison import Comparison
+from ldprecover_experiments.simulation.datasets import dataset_of
+from ldprecover_experiments.simulation.demo import Demo
+from ldprecover_experiments.simulation.demo_settings import DemoSettings
+from ldprecover_experiments.simulation.demo_words import attack_words
 
 
 class _StoppedError(Exception):

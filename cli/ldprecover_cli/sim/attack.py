@@ -192,7 +192,7 @@ def _targets(
     Raises UsageError.
     """
     from ldprecover_attacker import attack_options
-    from ldprecover_experiments.parameters import draw_targets
+    from ldprecover_experiments.studies.parameters import draw_targets
 
     if target and targets is not None:
         raise UsageError("give either --target or --targets")
@@ -226,7 +226,7 @@ def _knowledge(client: "Client", status: "RoundStatus", users: int) -> dict[str,
 
 def _share(beta: float, status: "RoundStatus") -> int:
     """Return the number of malicious users for a share of all. Raises UsageError if it is 0."""
-    from ldprecover_experiments.parameters import malicious_users
+    from ldprecover_experiments.studies.parameters import malicious_users
 
     m = malicious_users(status.n, beta)
     if not m:

@@ -16,11 +16,11 @@ from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
-    from ldprecover_experiments.measures import Outcome
-    from ldprecover_experiments.parameters import Cell
-    from ldprecover_experiments.run_file import CellFile
-    from ldprecover_experiments.runs import Done, Work
-    from ldprecover_experiments.tables import Summary, Table
+    from ldprecover_experiments.studies.measures import Outcome
+    from ldprecover_experiments.studies.parameters import Cell
+    from ldprecover_experiments.studies.run_file import CellFile
+    from ldprecover_experiments.studies.runs import Done, Work
+    from ldprecover_experiments.studies.tables import Summary, Table
 
 T = TypeVar("T")
 
@@ -90,8 +90,8 @@ def run_missing(
     They run in processes of this machine, no more than there are cells. Raises UsageError if the
     folder cannot be made.
     """
-    from ldprecover_experiments.run_file import CellFile
-    from ldprecover_experiments.runs import run_cells
+    from ldprecover_experiments.studies.run_file import CellFile
+    from ldprecover_experiments.studies.runs import run_cells
 
     try:
         runner.out.mkdir(parents=True, exist_ok=True)
@@ -130,8 +130,8 @@ def write_means(
     out: Path, file: "CellFile", outcomes: "Mapping[Cell, Sequence[Outcome]]"
 ) -> "Summary":
     """Write cells.parquet and summary.csv into the folder, and return the means."""
-    from ldprecover_experiments.run_file import replaced
-    from ldprecover_experiments.tables import summarise, summary_csv
+    from ldprecover_experiments.studies.run_file import replaced
+    from ldprecover_experiments.studies.tables import summarise, summary_csv
 
     summary = summarise(outcomes)
     replaced(out / "cells.parquet", file.parquet())

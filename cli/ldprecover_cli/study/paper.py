@@ -56,11 +56,11 @@ def paper(
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
     check_packages()
-    from ldprecover_experiments.figures import draw_figures
-    from ldprecover_experiments.paper import EXPERIMENTS, cells_of
-    from ldprecover_experiments.parameters import load_users_by_data
-    from ldprecover_experiments.runs import Work
-    from ldprecover_experiments.tables import tables
+    from ldprecover_experiments.studies.figures import draw_figures
+    from ldprecover_experiments.studies.paper import EXPERIMENTS, cells_of
+    from ldprecover_experiments.studies.parameters import load_users_by_data
+    from ldprecover_experiments.studies.runs import Work
+    from ldprecover_experiments.studies.tables import tables
 
     with running(output, jobs) as runner:
         selected = _selected(names or ["all"], tuple(EXPERIMENTS))

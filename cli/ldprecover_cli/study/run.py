@@ -31,9 +31,9 @@ def run(
 
     Example: ldprecover study run framing --output framing
     """
-    from ldprecover_experiments.results import Results
-    from ldprecover_experiments.run_file import replaced
-    from ldprecover_experiments.studies import Study
+    from ldprecover_experiments.studies.results import Results
+    from ldprecover_experiments.studies.run_file import replaced
+    from ldprecover_experiments.studies.study import Study
 
     with running(output, jobs) as runner:
         study = Study.load(file)

@@ -9,7 +9,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_experiments import Demo, DemoSettings
-from ldprecover_experiments.demo import no_progress
+from ldprecover_experiments.simulation.demo import no_progress
 
 SMALL = ("--users", "3000", "--targets", "3", "--seed", "4")
 

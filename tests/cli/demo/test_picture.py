@@ -9,8 +9,8 @@ from rich.console import Console
 
 from ldprecover import project_simplex
 from ldprecover_cli.demo.picture import draw
-from ldprecover_experiments.comparison import ESTIMATES, Comparison
-from ldprecover_experiments.demo_settings import DemoSettings
+from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.simulation.demo_settings import DemoSettings
 
 TRUE = np.array([0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.01])
 ERRORS = {

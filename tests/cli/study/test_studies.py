@@ -15,8 +15,9 @@ from tests.cli.conftest import Run
 from tests.forked import start_python
 
 from ldprecover_cli.study import output as reproduce_output
-from ldprecover_experiments import Results, paper, run_file
-from ldprecover_experiments.runs import Work
+from ldprecover_experiments import Results
+from ldprecover_experiments.studies import paper, run_file
+from ldprecover_experiments.studies.runs import Work
 
 SMALL = "--data cities --users 2000 --trials 1 --jobs 1"
 OUT = Path("out")

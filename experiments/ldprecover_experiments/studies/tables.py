@@ -9,10 +9,10 @@ import numpy as np
 
 from ldprecover_client.notebook import data_frame, html_table
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.paper import METHODS, Experiment
-from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.run_file import csv_line
+from ldprecover_experiments.studies.measures import Outcome
+from ldprecover_experiments.studies.paper import METHODS, Experiment
+from ldprecover_experiments.studies.parameters import Cell
+from ldprecover_experiments.studies.run_file import csv_line
 
 COLUMNS = (
     *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from ldprecover import ParameterError
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.paper import EXPERIMENTS, METHODS, PROTOCOLS, Experiment
-from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.poisoned_round import Vector
-from ldprecover_experiments.run_file import replaced
-from ldprecover_experiments.tables import Summary
+from ldprecover_experiments.simulation.poisoned_round import Vector
+from ldprecover_experiments.studies.paper import EXPERIMENTS, METHODS, PROTOCOLS, Experiment
+from ldprecover_experiments.studies.parameters import Cell
+from ldprecover_experiments.studies.run_file import replaced
+from ldprecover_experiments.studies.tables import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

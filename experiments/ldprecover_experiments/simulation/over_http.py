@@ -4,7 +4,7 @@ import numpy as np
 
 from ldprecover import Recovery, RecoveryRequest, RoundParameters
 from ldprecover_client import Client, RoundStatus
-from ldprecover_experiments.poisoned_round import Vector
+from ldprecover_experiments.simulation.poisoned_round import Vector
 
 
 def open_round(server: Client, parameters: RoundParameters, name: str | None = None) -> RoundStatus:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ldprecover._checks import did_you_mean
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
-from ldprecover_experiments.synthetic_data import WORLDS
+from ldprecover_experiments.simulation.synthetic_data import WORLDS
 
 NAMES = (*DATASETS, *WORLDS)
 """The names of the shipped data sets and the synthetic ones."""

@@ -25,11 +25,12 @@ from pydantic import AfterValidator, Field, PlainValidator
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import ATTACKS
-from ldprecover_experiments.attacks import AttackSpec
-from ldprecover_experiments.datasets import NAMES
-from ldprecover_experiments.measures import MethodSpec, Outcome
-from ldprecover_experiments.paper import PROTOCOLS
-from ldprecover_experiments.parameters import (
+from ldprecover_experiments.simulation.datasets import NAMES
+from ldprecover_experiments.simulation.poisoned_round import RoundSimulation
+from ldprecover_experiments.studies.attacks import AttackSpec
+from ldprecover_experiments.studies.measures import MethodSpec, Outcome
+from ldprecover_experiments.studies.paper import PROTOCOLS
+from ldprecover_experiments.studies.parameters import (
     BETA,
     EPSILON,
     ETA,
@@ -38,9 +39,8 @@ from ldprecover_experiments.parameters import (
     load_users_by_data,
     malicious_users,
 )
-from ldprecover_experiments.poisoned_round import RoundSimulation
-from ldprecover_experiments.results import Results
-from ldprecover_experiments.runs import Work, run_cells
+from ldprecover_experiments.studies.results import Results
+from ldprecover_experiments.studies.runs import Work, run_cells
 from ldprecover_experiments.validation import Form, OneOrMore, listed, suggestion
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ldprecover import ParameterError
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.runs import Work
+from ldprecover_experiments.studies.measures import Outcome
+from ldprecover_experiments.studies.parameters import Cell
+from ldprecover_experiments.studies.runs import Work
 
 _MEASURED = ("mse", "fg", "malicious_mse", "coverage", "variance", "attack_probability")
 COLUMNS = (

@@ -19,9 +19,9 @@ import numpy as np
 from ldprecover import ParameterError, Recovery, RecoveryRequest
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import METHODS, Conclusions
-from ldprecover_experiments.attacks import TARGETS
-from ldprecover_experiments.parameters import ETA
-from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.studies.attacks import TARGETS
+from ldprecover_experiments.studies.parameters import ETA
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,16 @@ from ldprecover import ParameterError, RoundParameters
 from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
-from ldprecover_experiments.comparison import ESTIMATES, Comparison
-from ldprecover_experiments.datasets import dataset_of
-from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.over_http import estimate_on_server, open_round, recover_on_server
-from ldprecover_experiments.parameters import draw_targets
-from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
+from ldprecover_experiments.simulation.datasets import dataset_of
+from ldprecover_experiments.simulation.demo_settings import DemoSettings
+from ldprecover_experiments.simulation.over_http import (
+    estimate_on_server,
+    open_round,
+    recover_on_server,
+)
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.studies.parameters import draw_targets
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """From the title of a stage to a context manager whose value reports progress (done, total)."""

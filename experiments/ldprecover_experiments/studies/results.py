@@ -11,11 +11,18 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Self
 
 from ldprecover import ParameterError
-from ldprecover_experiments.attacks import parse
-from ldprecover_experiments.figures import draw_results
-from ldprecover_experiments.measures import Outcome
-from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.tables import Summary, Table, frame, shown, shown_parameter, summarise
+from ldprecover_experiments.studies.attacks import parse
+from ldprecover_experiments.studies.figures import draw_results
+from ldprecover_experiments.studies.measures import Outcome
+from ldprecover_experiments.studies.parameters import Cell
+from ldprecover_experiments.studies.tables import (
+    Summary,
+    Table,
+    frame,
+    shown,
+    shown_parameter,
+    summarise,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,9 @@ from itertools import product
 from typing import Any, Literal
 
 from ldprecover import project_simplex
-from ldprecover_experiments.attacks import parse
-from ldprecover_experiments.measures import (
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Vector
+from ldprecover_experiments.studies.attacks import parse
+from ldprecover_experiments.studies.measures import (
     GENUINE,
     POISONED,
     UNIFORM,
@@ -17,8 +18,7 @@ from ldprecover_experiments.measures import (
     MethodSpec,
     Reference,
 )
-from ldprecover_experiments.parameters import Cell
-from ldprecover_experiments.poisoned_round import PoisonedRound, Vector
+from ldprecover_experiments.studies.parameters import Cell
 
 _DOCUMENT = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
 

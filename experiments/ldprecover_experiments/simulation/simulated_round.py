@@ -14,11 +14,16 @@ from ldprecover.items import find_items, highest
 from ldprecover_attacker import make_attack
 from ldprecover_attacker.campaign import campaign_rng
 from ldprecover_client import Population
-from ldprecover_experiments.datasets import dataset_of
-from ldprecover_experiments.figures import draw_items, new_axes, shown_items
-from ldprecover_experiments.parameters import BETA, PAPER_USERS, draw_targets, malicious_users
-from ldprecover_experiments.poisoned_round import PoisonedRound, Targets, Vector
-from ldprecover_experiments.tables import Table, frame
+from ldprecover_experiments.simulation.datasets import dataset_of
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.studies.figures import draw_items, new_axes, shown_items
+from ldprecover_experiments.studies.parameters import (
+    BETA,
+    PAPER_USERS,
+    draw_targets,
+    malicious_users,
+)
+from ldprecover_experiments.studies.tables import Table, frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 
 from ldprecover import project_simplex
-from ldprecover_experiments.demo_words import PROJECTION, TOLD, listed, points, sentence, times
-from ldprecover_experiments.measures import errors
-from ldprecover_experiments.poisoned_round import Targets, Vector
+from ldprecover_experiments.simulation.demo_words import (
+    PROJECTION,
+    TOLD,
+    listed,
+    points,
+    sentence,
+    times,
+)
+from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
+from ldprecover_experiments.studies.measures import errors
 
 BEFORE, AFTER = "before the attack", "after the attack"
 """Names of the estimates from the genuine reports and from all reports."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import TARGETS, AttackSpec
-from ldprecover_experiments.datasets import dataset_of
+from ldprecover_experiments.simulation.datasets import dataset_of
+from ldprecover_experiments.studies.attacks import TARGETS, AttackSpec
 
 BETA, EPSILON, ETA = 0.05, 0.5, 0.2
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_experiments.demo_score import Score
-from ldprecover_experiments.demo_settings import DemoSettings
-from ldprecover_experiments.demo_words import method_words
-from ldprecover_experiments.figures import draw_comparison
-from ldprecover_experiments.measures import errors
-from ldprecover_experiments.poisoned_round import Targets, Vector
-from ldprecover_experiments.tables import Table, frame, shown_error, shown_gain
+from ldprecover_experiments.simulation.demo_score import Score
+from ldprecover_experiments.simulation.demo_settings import DemoSettings
+from ldprecover_experiments.simulation.demo_words import method_words
+from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
+from ldprecover_experiments.studies.figures import draw_comparison
+from ldprecover_experiments.studies.measures import errors
+from ldprecover_experiments.studies.tables import Table, frame, shown_error, shown_gain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,8 +28,8 @@ from ldprecover.protocols import crafter_of, default_hash_range
 from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
-from ldprecover_experiments.attacks import TARGETS
-from ldprecover_experiments.parameters import Cell, GenuineUsers, malicious_users
+from ldprecover_experiments.studies.attacks import TARGETS
+from ldprecover_experiments.studies.parameters import Cell, GenuineUsers, malicious_users
 
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]

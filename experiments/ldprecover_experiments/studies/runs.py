@@ -12,7 +12,8 @@ from typing import TypeVar
 from ldprecover.plugins import loaded
 from ldprecover_attacker.plugins import load
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.measures import (
+from ldprecover_experiments.simulation.poisoned_round import simulate_round
+from ldprecover_experiments.studies.measures import (
     GENUINE,
     POISONED,
     Estimator,
@@ -20,10 +21,9 @@ from ldprecover_experiments.measures import (
     Outcome,
     measure,
 )
-from ldprecover_experiments.paper import estimators
-from ldprecover_experiments.parameters import Cell, GenuineUsers, malicious_users
-from ldprecover_experiments.poisoned_round import simulate_round
-from ldprecover_experiments.processes import processes
+from ldprecover_experiments.studies.paper import estimators
+from ldprecover_experiments.studies.parameters import Cell, GenuineUsers, malicious_users
+from ldprecover_experiments.studies.processes import processes
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -1,0 +1,1 @@
+"""Simulated poisoned rounds, for notebooks and the demo."""

@@ -1,0 +1,1 @@
+"""Studies: attacks against recoveries in many simulated rounds, and the paper's experiments."""
