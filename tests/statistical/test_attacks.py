@@ -25,6 +25,8 @@ from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.estimation.theory import malicious_law
 from ldprecover_client.datasets import load_dataset
 
+pytestmark = pytest.mark.statistical
+
 N_GENUINE, D, BETA, R = 389_894, 102, 0.05, 10
 M = round(N_GENUINE * BETA / (1 - BETA))
 N = N_GENUINE + M

@@ -29,6 +29,8 @@ from ldprecover import (
 from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_attacker import MGA
 
+pytestmark = pytest.mark.statistical
+
 N, D, R, TRIALS = 389_894, 102, 10, 3
 M = round(N * 0.05 / 0.95)
 ORACLES: dict[str, FrequencyOracle] = {

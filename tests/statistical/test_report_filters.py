@@ -19,6 +19,8 @@ from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 
+pytestmark = pytest.mark.statistical
+
 D, N = 102, 20_000
 ORACLES: dict[str, FrequencyOracle] = {"oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}
 ITEMS = np.arange(64)

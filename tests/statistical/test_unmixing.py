@@ -13,6 +13,8 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, Recovery, recover
 from ldprecover.protocols import SS, SUE, crafter_of
 from ldprecover_client.datasets import load_dataset
 
+pytestmark = pytest.mark.statistical
+
 N, D, TRIALS = 389_894, 102, 2
 Apportion = Callable[[np.ndarray, int], np.ndarray]
 
