@@ -33,6 +33,7 @@ WORLDS = {
     "without the last": np.append(ZIPF[:95], np.zeros(5)),
 }
 TOP, LAST = (0, 1, 2, 3, 4), tuple(range(95, 100))
+Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class Case:
     """A round, the attacks on it that make a share of its reports, and what must hold then.
 
     Projection's squared error over the recovery's is at least `gain`. Of the popular items the
-    `innocent` are no suspects and keep the share `kept` of their users; the `guilty` are suspects.
+    `innocent` are no suspects and keep `share_left` of their users; the `guilty` are suspects.
     """
 
     oracle: FrequencyOracle
@@ -54,22 +55,22 @@ class Case:
     gain: float = 0.8
     innocent: tuple[int, ...] = ()
     guilty: tuple[int, ...] = ()
-    kept: float = 0.0
+    share_left: float = 0.0
     most_dropped: float = 1.0
     most_attacked: float = 1.0
 
 
 OUE_, SUE_, OLH_, SS_ = OUE(1.0, D), SUE(1.0, D), OLH(1.0, D, 4), SS(1.0, D, 27)
-AVOIDED = {"attacks": (Joint(TOP, rate=0.0),), "gain": 0.95, "most_dropped": 0.0}
-BAIT = {"attacks": (Joint(tuple(range(70, 90)), rate=1.0),), "share": 0.001, "gain": 0.95}
-FRAMED = {"attacks": (Joint(TOP),), "innocent": TOP, "kept": 0.9}
-MANY = {"share": 0.25, "world": "steps", "kept": 0.0}
-THREE = {"attacks": (Joint(TOP[:3]),), "innocent": TOP[:3]}
-RIVAL = {"attacks": (Joint(TOP[:4], item=4),), "n": LARGE, "innocent": TOP[:4]}
+AVOIDED: Fields = {"attacks": (Joint(TOP, rate=0.0),), "gain": 0.95, "most_dropped": 0.0}
+BAIT: Fields = {"attacks": (Joint(tuple(range(70, 90)), rate=1.0),), "share": 0.001, "gain": 0.95}
+FRAMED: Fields = {"attacks": (Joint(TOP),), "innocent": TOP, "share_left": 0.9}
+MANY: Fields = {"share": 0.25, "world": "steps", "share_left": 0.0}
+THREE: Fields = {"attacks": (Joint(TOP[:3]),), "innocent": TOP[:3]}
+RIVAL: Fields = {"attacks": (Joint(TOP[:4], item=4),), "n": LARGE, "innocent": TOP[:4]}
 SUBSETS = tuple(map(Joint, combinations(range(6), 4)))
-NAMED = {"targets": TOP, "gain": 1.0}
-UNLISTED = {"gain": 0.9, "most_attacked": 0.5}
-STARVED: dict[str, Any] = {
+NAMED: Fields = {"targets": TOP, "gain": 1.0}
+UNLISTED: Fields = {"gain": 0.9, "most_attacked": 0.5}
+STARVED: Fields = {
     "world": "without the last",
     "attacks": (Joint(LAST, rate=0.0),),
     "share": 0.01,
@@ -151,7 +152,7 @@ def test_attack_on_unmixing_does_little_harm(case: Case) -> None:
     assert not suspects & {*case.innocent}
     assert suspects >= {*case.guilty}
     innocent, guilty = list(case.innocent), list(case.guilty)
-    assert result.recovered[innocent].sum() >= case.kept * truth[innocent].sum()
+    assert result.recovered[innocent].sum() >= case.share_left * truth[innocent].sum()
     assert (result.recovered[guilty] < 1.5 * truth[guilty]).all()
     assert sum(each.reports for each in conclusions.dropped) <= case.most_dropped * case.n
     assert (conclusions.attack_probability or 0.0) <= case.most_attacked
