@@ -7,7 +7,6 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.conftest import Collector, Stub
-from tests.client.messages import ACCEPTED
 from tests.client.test_timeouts import trickling
 
 from ldprecover_client import Client, RefusedError, Retries, UnansweredError
@@ -71,40 +70,22 @@ def test_analysis_ignores_deadline() -> None:
 
 @analyses
 @pytest.mark.parametrize(
-    ("status", "slug"),
-    [(504, "analysis-timeout"), (500, "analysis-failed")],
+    ("outcome", "error", "words"),
+    [
+        (Collector.problem(504, "analysis-timeout"), RefusedError, "analysis timeout"),
+        (Collector.problem(500, "analysis-failed"), RefusedError, "analysis failed"),
+        (httpx.Response(504, text="Gateway Timeout"), UnansweredError, "504 to .*, 2 times"),
+        (httpx.ReadTimeout("timed out"), UnansweredError, "timed out"),
+    ],
+    ids=["timeout", "failed", "proxy timeout", "no answer"],
 )
 def test_failed_analysis_is_not_retried(
-    call: Callable[[Client], Any], status: int, slug: str
+    call: Callable[[Client], Any], outcome: Any, error: type[Exception], words: str
 ) -> None:
-    stub = Stub(busy(), Collector.problem(status, slug))
-    with stub.client() as server, pytest.raises(RefusedError) as caught:
+    stub = Stub(busy(), outcome)
+    with stub.client() as server, pytest.raises(error, match=words):
         call(server)
-    assert (caught.value.status, caught.value.slug) == (status, slug)
     assert stub.outcomes == []
-
-
-@analyses
-def test_proxy_timeout_of_analysis_is_not_retried(call: Callable[[Client], Any]) -> None:
-    stub = Stub(httpx.Response(504, text="Gateway Timeout"))
-    with (
-        stub.client() as server,
-        pytest.raises(UnansweredError, match=r"answered 504 to .*, once") as caught,
-    ):
-        call(server)
-    assert caught.value.status == 504
-
-
-@analyses
-def test_timed_out_analysis_is_not_retried(
-    call: Callable[[Client], Any],
-) -> None:
-    stub = Stub(httpx.ReadTimeout("timed out"))
-    with (
-        stub.client(retries=Retries(attempts=5, base=0)) as server,
-        pytest.raises(UnansweredError, match="timed out"),
-    ):
-        call(server)
 
 
 @analyses
@@ -121,15 +102,3 @@ def test_transient_failure_of_analysis_is_retried(call: Callable[[Client], Any])
     with stub.client() as server, pytest.raises(RefusedError) as caught:
         call(server)
     assert caught.value.slug == "round-not-found"
-
-
-def test_failed_submission_is_retried() -> None:
-    """Under its key that is safe."""
-    stub = Stub(
-        Collector.problem(500, "internal-error"),
-        httpx.Response(504, text="Gateway Timeout"),
-        httpx.ReadTimeout("timed out"),
-        httpx.Response(202, json=ACCEPTED),
-    )
-    with stub.client() as server:
-        assert server.submit("r1", bytes(4), "key") == ACCEPTED

@@ -77,12 +77,6 @@ def test_seed_determines_users_and_reports(oracle: Any, draw: Any) -> None:
     assert pack(first.reports(oracle)) == pack(again.reports(oracle)) == pack(again.reports(oracle))
 
 
-def test_users_have_items_of_data_set() -> None:
-    cities = load_dataset("cities")
-    users = Population.of(cities, 10, 0)
-    assert (users.items, users.domain_size) == (cities.items, 102)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -105,11 +99,6 @@ def test_users_have_items_of_data_set() -> None:
 def test_rejects_invalid_population(wrong: Any) -> None:
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Population(**({"weights": WEIGHTS, "n": 5, "seed": 0} | wrong))
-
-
-def test_rejects_other_domain() -> None:
-    with pytest.raises(ArgumentError, match="4 items, the round has 9"):
-        Population(WEIGHTS, 5, 0).reports(GRR(1.0, 9))
 
 
 def test_truth_is_read_only() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ServerProcess, StartServer
+from tests.conftest import ServerProcess
 
 from ldprecover import Tally
 from ldprecover_client import (
@@ -107,59 +107,3 @@ def test_ticket_admits_one_report(admin: Client, server: ServerProcess, tmp_path
         new_user(server, round_).report("b")
     assert admin.round(round_.id).n == 2
     assert new_user(server, round_, ticket=third).report("a").state == "accepted"
-
-
-def test_right_ticket_after_wrong_counts_once(
-    admin: Client, server: ServerProcess, tmp_path: Path
-) -> None:
-    """An unknown ticket, one of another round, then the right one."""
-    round_, another = (
-        admin.open_round(protocol="grr", epsilon=0.5, domain_size=3, access="ticket")
-        for _ in range(2)
-    )
-    (foreign,) = admin.mint_tickets(another.id, 1)
-    (own,) = admin.mint_tickets(round_.id, 1)
-    ledger = Ledger(tmp_path / "ledger")
-    created = set()
-    for wrong in ("x" * 22 + "." + "x" * 22, foreign):
-        with pytest.raises(RefusedError) as caught:
-            Reporter(server.url, round_.id, ledger=ledger, ticket=wrong).report("1")
-        assert (caught.value.status, caught.value.slug) == (401, "invalid-ticket")
-        created |= {entry.packed for entry in ledger.pending()}
-    receipt = asyncio.run(
-        AsyncReporter(server.url, round_.id, ledger=ledger, ticket=own).report("1")
-    )
-    assert (receipt.state, receipt.resent, receipt.duplicate) == ("accepted", True, False)
-    assert {entry.packed for entry in ledger.entries()} == created
-    assert len(created) == 1
-    assert admin.round(round_.id).n == 1
-
-
-def test_key_round_accepts_key(admin: Client, server: ServerProcess) -> None:
-    round_ = admin.open_round(
-        protocol="olh", epsilon=0.5, items=["a", "b"], access="key", read_access="key"
-    )
-    ledger = Ledger.in_memory()
-    with pytest.raises(AccessError, match="give a report key"):
-        Reporter(server.url, round_.id, ledger=ledger).report("b")
-    keyed = Reporter(server.url, round_.id, ledger=ledger, key=server.admin_key)
-    assert keyed.report("b").state == "accepted"
-    assert [entry.state for entry in ledger.entries()] == ["accepted"]
-    assert admin.frequencies(round_.id).n == 1
-    with Client(server.url) as anyone, pytest.raises(RefusedError) as caught:
-        anyone.frequencies(round_.id)
-    assert caught.value.status == 401
-
-
-def test_rate_limited_population_counts_once(start_server: StartServer) -> None:
-    """A submission larger than the burst makes a debt: the second one is refused and waits."""
-    limited = start_server(report_rate=2000, report_burst=1000)
-    with Client(limited.url, key=limited.admin_key) as admin:
-        round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
-        users = Population([1, 1, 1], 5000, 0)
-        users.report_to(
-            limited.url, round_.id, key=limited.admin_key, batch_size=2500, progress=None
-        )
-        tally = Tally.of(round_.parameters.oracle, users.reports(round_.parameters.oracle))
-        assert admin.frequencies(round_.id).counts.tolist() == tally.summary.tolist()
-        assert 'refusals_total{reason="rate-limited"}' in limited.http.get("/metrics").text

@@ -155,20 +155,6 @@ def test_only_report_depends_on_value(
     assert witnessed[0] == witnessed[1]
 
 
-def test_label_is_in_no_request_or_file(
-    collector: Collector, reporter: MakeReporter, tmp_path: Path
-) -> None:
-    collector.add()
-    reporter(ledger=Ledger(tmp_path / "ledger.sqlite3")).report("Chicago, IL")
-    sent = b"".join(
-        request.content + str(request.url).encode() + repr(request.headers.raw).encode()
-        for request in collector.requests
-    )
-    content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    for trace in (sent, content):
-        assert b"chicago" not in trace.lower()
-
-
 @pytest.mark.parametrize(
     "value",
     ["Springfield", 4, True, 2.0, None],
@@ -297,16 +283,6 @@ def test_rejects_unknown_item_with_pending_report(
     assert len(collector.posts) == 5
 
 
-def test_rounds_are_separate(collector: Collector, reporter: MakeReporter) -> None:
-    collector.add(id="r1")
-    collector.add(id="r2")
-    ledger = Ledger.in_memory()
-    reporter("r1", ledger=ledger).report(0)
-    reporter("r2", ledger=ledger).report(0)
-    assert len(collector.stored) == 2
-    assert ledger.spent == 1.0
-
-
 def test_current_resolves_to_id(collector: Collector, reporter: MakeReporter) -> None:
     collector.add(id="r1")
     collector.add(id="r2")
@@ -410,13 +386,11 @@ def test_other_refusal_leaves_report_pending(
     "answer",
     [
         {"status_code": 404, "html": "nginx"},
-        {"status_code": 200, "html": "Sign in to the network"},
-        {"status_code": 302, "headers": {"Location": "http://portal.test"}},
         {"status_code": 202, "content": b"garbage"},
         {"status_code": 202, "json": {"round": "r1", "accepted": 2, "duplicate": False}},
         {"status_code": 202, "json": {"round": "r9", "accepted": 1, "duplicate": False}},
     ],
-    ids=["no problem", "a portal", "a redirect", "garbage", "two accepted", "another round"],
+    ids=["no problem", "garbage", "two accepted", "another round"],
 )
 def test_wrong_response_leaves_report_pending(
     collector: Collector, reporter: MakeReporter, answer: Any
@@ -451,9 +425,7 @@ def test_late_refusal_keeps_accepted(
     ("changes", "error", "words"),
     [
         ({"p": 0.99}, InconsistentRoundError, "states p"),
-        ({"digest": "0" * 64}, InconsistentRoundError, "digest"),
         ({"protocol": "rappor"}, UnknownProtocolError, "rappor"),
-        ({"epsilon": "0.5"}, InvalidAnswerError, "epsilon"),
         # Otherwise every later resume would fail on it.
         *(({"id": id_}, InvalidAnswerError, "id") for id_ in ("x/y", "a b", "", "r" * 200)),
     ],
@@ -527,13 +499,6 @@ def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReport
 
     user = reporter(transport=httpx.MockTransport(down))
     with pytest.raises(UnansweredError):
-        user.report(0)
-    assert user.ledger.spent == 0
-
-
-def test_missing_round_costs_no_epsilon(collector: Collector, reporter: MakeReporter) -> None:
-    user = reporter("r404")
-    with pytest.raises(RefusedError, match="round not found"):
         user.report(0)
     assert user.ledger.spent == 0
 

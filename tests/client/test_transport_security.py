@@ -92,9 +92,3 @@ def test_no_warning_for_callers_transport() -> None:
         ticket=TICKET,
         transport=transport,
     )
-
-
-def test_warning_as_error_is_raised_each_time() -> None:
-    for _ in range(2):
-        with pytest.raises(InsecureTransportWarning):  # warnings are errors here
-            Client(REMOTE, key="a key")
