@@ -53,13 +53,6 @@ def test_recovery_uses_canaries_by_label_and_index(in_process: InProcess) -> Non
     assert unknowing["recovered"] != pytest.approx(expected, abs=1e-6)
 
 
-def test_requests_name_at_most_100_canaries(in_process: InProcess, shifted: str) -> None:
-    many = ["item 1"] * 101
-    assert in_process.get(f"/rounds/{shifted}/alarms", params={"canary": many}).status_code == 422
-    response = in_process.post(f"/rounds/{shifted}/recover", json={"canaries": many})
-    assert problem_of(response) == "invalid-request"
-
-
 def test_alarms_reject_unknown_canary(in_process: InProcess, shifted: str) -> None:
     response = in_process.get(f"/rounds/{shifted}/alarms", params={"canary": ["item 1", "unknown"]})
     assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -142,7 +141,6 @@ def test_default_name_has_the_documented_form(server: ServerProcess) -> None:
     assert all(name.startswith("oue-") and name == name.lower() for name in names)
 
 
-@pytest.mark.both
 def test_finds_round_by_id_name_and_current(server: ServerProcess) -> None:
     opened = server.open_round()
     for identifier in (opened["id"], opened["name"], "current"):
@@ -214,7 +212,6 @@ def test_only_calls_that_answer_labels_read_them(start_in_process: StartInProces
     assert len([statement for statement in statements if "items" in statement]) == 1
 
 
-@pytest.mark.both
 def test_round_deleted_before_its_tally_is_read_is_404(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +307,6 @@ def test_parameters_by_name_are_not_cached(
     assert second.json()["id"] != first.json()["id"]
 
 
-@pytest.mark.both
 def test_closing_twice_is_200_without_change(server: ServerProcess) -> None:
     opened = server.open_round()
     first = server.close_round(opened["id"])
@@ -339,7 +335,6 @@ def test_deleting_a_round_leaves_the_others(server: ServerProcess) -> None:
     assert server.frequencies(remaining["id"])["counts"] == [0, 1, 0, 0]
 
 
-@pytest.mark.both
 def test_current_round_after_a_deletion_is_the_latest(
     start_in_process: StartInProcess,
 ) -> None:
@@ -363,36 +358,6 @@ def test_current_round_after_a_deletion_is_the_latest(
     assert current() == first
     app.delete_round(first)
     is_nowhere()
-
-
-KEYS: dict[str, Callable[[str], dict[str, str]]] = {
-    "none": lambda key: {},
-    "a wrong one": lambda key: {"Authorization": "Bearer not-the-admin-key-at-all"},
-    "the right one cut short": lambda key: {"Authorization": f"Bearer {key[:-1]}"},
-    "the right one and more": lambda key: {"Authorization": f"Bearer {key}x"},
-    "an empty one": lambda key: {"Authorization": "Bearer"},
-    "no scheme": lambda key: {"Authorization": key},
-    "another scheme": lambda key: {"Authorization": f"Basic {key}"},
-    "another header": lambda key: {"X-Api-Key": key},
-    "not ASCII": lambda key: {"Authorization": b"Bearer \xe9\xff"},  # type: ignore[dict-item]
-}
-
-
-@pytest.mark.parametrize("headers", KEYS.values(), ids=KEYS.keys())
-def test_only_admins_open_close_and_delete_rounds(
-    server: ServerProcess, headers: Callable[[str], dict[str, str]]
-) -> None:
-    opened = server.open_round()
-    sent: Any = headers(server.admin_key)
-    body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
-    refused = [
-        server.post("/rounds", json=body, headers=sent),
-        server.post(f"/rounds/{opened['id']}/close", headers=sent),
-        server.http.delete(f"/rounds/{opened['id']}", headers=sent),
-    ]
-    assert {problem_of(r) for r in refused} == {"unauthorized"}
-    assert [r.headers["www-authenticate"] for r in refused] == 3 * ["Bearer"]
-    assert server.get("/rounds/current").json() == opened
 
 
 def test_the_scheme_of_the_key_is_read_in_any_case(server: ServerProcess) -> None:

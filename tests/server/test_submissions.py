@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import xxhash
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import problem_of
 
@@ -51,7 +50,6 @@ def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[
     }
 
 
-@pytest.mark.both
 def test_every_form_is_counted_as_the_protocol_says(
     server: ServerProcess, oracle: FrequencyOracle
 ) -> None:
@@ -66,29 +64,6 @@ def test_every_form_is_counted_as_the_protocol_says(
         result = server.frequencies(id)
         assert result["n"] == 60 * sent
         assert result["counts"] == (oracle.support_counts(reports) * sent).tolist()
-
-
-def test_the_documented_packed_forms_bit_by_bit(server: ServerProcess) -> None:
-    """Bytes written by hand from the documentation, without this project's own packing."""
-    grr = server.open_round("grr", domain_size=300)["id"]
-    assert server.submit(grr, bytes([0x2B, 0x01, 0, 0, 0x03, 0, 0, 0])).json()["accepted"] == 2
-    assert np.flatnonzero(server.frequencies(grr)["counts"]).tolist() == [3, 299]
-
-    oue = server.open_round("oue", domain_size=10)["id"]
-    assert server.submit(oue, bytes([0b00000101, 0b00000010])).json()["accepted"] == 1
-    assert np.flatnonzero(server.frequencies(oue)["counts"]).tolist() == [0, 2, 9]
-    assert (
-        server.post(f"/rounds/{oue}/reports", json={"reports": ["1010000001"]}).status_code == 202
-    )
-    assert set(server.frequencies(oue)["counts"]) == {0, 2}
-
-    olh = server.open_round("olh", domain_size=500, hash_range=7)["id"]
-    assert server.submit(olh, bytes([0x01, 0x23, 0xCD, 0xAB, 0x06, 0x00])).json()["accepted"] == 1
-    hashes = [xxhash.xxh32_intdigest(v.to_bytes(4, "little"), 0xABCD2301) for v in range(500)]
-    assert server.frequencies(olh)["counts"] == [int((h * 7) >> 32 == 6) for h in hashes]
-
-
-# Six items, hash range 4. Each body is rejected at this position, for a reason with these words.
 
 
 def refused(
@@ -125,46 +100,6 @@ def test_rejected_submission_does_not_use_up_its_key(server: ServerProcess) -> N
     refused(server, id, headers, '{"reports": [1, 4]}')
     answer = server.post(f"/rounds/{id}/reports", content='{"reports": [1]}', headers=headers)
     assert answer.json() == {"round": id, "accepted": 1, "duplicate": False}
-
-
-MEDIA = {
-    "no Content-Type": {},
-    "plain text": {"Content-Type": "text/plain"},
-    "a kind of JSON": {"Content-Type": "application/vnd.ldprecover.reports+json"},
-    "brotli": JSON | {"Content-Encoding": "br"},
-    "gzip twice": JSON | {"Content-Encoding": "gzip, gzip"},
-}
-
-
-@pytest.mark.parametrize("headers", MEDIA.values(), ids=MEDIA.keys())
-def test_a_form_the_server_does_not_read_is_a_415(
-    server: ServerProcess, headers: dict[str, str]
-) -> None:
-    id = server.open_round()["id"]
-    response = server.post(f"/rounds/{id}/reports", content=b'{"reports": [1]}', headers=headers)
-    assert problem_of(response) == "unsupported-media-type"
-    assert server.frequencies(id)["n"] == 0
-
-
-def damaged() -> dict[str, bytes]:
-    whole = gzip.compress(b'{"reports": [1, 2, 3]}')
-    return {
-        "cut off by a byte": whole[:-1],
-        "with a wrong checksum": whole[:-8] + bytes(8),
-        "with a wrong length": whole[:-4] + bytes(4),
-        "with bytes after it": whole + b"x",
-    }
-
-
-@pytest.mark.parametrize("content", damaged().values(), ids=damaged().keys())
-def test_damaged_gzip_is_refused(server: ServerProcess, content: bytes) -> None:
-    id = server.open_round()["id"]
-    response = server.post(
-        f"/rounds/{id}/reports", content=content, headers=JSON | {"Content-Encoding": "gzip"}
-    )
-    assert problem_of(response) == "malformed-body"
-    assert "gzip" in response.json()["detail"]
-    assert server.frequencies(id)["n"] == 0
 
 
 @pytest.mark.parametrize("key", ["a", "!", "~", "a" * 64, ",;=\"'\\", "0" * 32], ids=repr)
@@ -290,33 +225,6 @@ def post_together(
             return await asyncio.gather(*calls)
 
     return asyncio.run(send())
-
-
-@pytest.mark.both
-def test_ten_equal_parallel_submissions_count_once(
-    server: ServerProcess,
-) -> None:
-    for _ in range(5):
-        id = server.open_round()["id"]
-        answers = post_together(server, id, 10 * [(b"\1\0\0\0\3\0\0\0", "key")])
-        assert [(r.status_code, r.json()["accepted"]) for r in answers] == 10 * [(202, 2)]
-        assert sorted(r.json()["duplicate"] for r in answers) == [False] + 9 * [True]
-        assert server.frequencies(id)["counts"] == [0, 1, 0, 1]
-
-
-@pytest.mark.both
-def test_same_key_of_two_users_loses_no_report(server: ServerProcess) -> None:
-    """One is told that the key is taken, and sends the report under another."""
-    for _ in range(5):
-        id = server.open_round()["id"]
-        reports = [b"\1\0\0\0", b"\2\0\0\0"]
-        answers = post_together(server, id, [(report, "key") for report in reports])
-        assert sorted(r.status_code for r in answers) == [202, 409]
-        (loser,) = (i for i in range(2) if answers[i].status_code == 409)
-        assert problem_of(answers[loser]) == "idempotency-key-reused"
-        assert server.frequencies(id)["n"] == 1
-        assert server.submit(id, reports[loser], "another-key").json()["duplicate"] is False
-        assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
 
 
 @pytest.mark.both

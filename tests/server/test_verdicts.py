@@ -26,6 +26,8 @@ from ldprecover_server.analysis.worker_pool import Prepare
 from ldprecover_server.errors import AnalysesBusyError
 from ldprecover_server.storage.schema import tallies
 
+pytestmark = pytest.mark.sqlite
+
 D, N = 24, 3_000
 LABELS = [str(item) for item in range(D)]
 TARGETS = (20, 21, 22)
@@ -85,6 +87,7 @@ def verdict_of(app: InProcess, id: str, **options: Any) -> Any:
     return verdict
 
 
+@pytest.mark.both
 def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     app = start()
     id = closed_round(app, malicious=300)
@@ -122,7 +125,6 @@ def test_verdict_has_the_most_frequent_items(start: Start) -> None:
         ]
 
 
-@pytest.mark.sqlite
 @pytest.mark.parametrize("protocol", ["oue", "hr"])
 def test_alarms_and_proof_speak_where_projection_states_nothing(
     start: Start, protocol: str
@@ -193,7 +195,6 @@ def test_stored_recovery_is_returned_without_reports(start: Start) -> None:
     assert problem_of(stated) == "reports-not-kept"
 
 
-@pytest.mark.sqlite
 def test_result_of_another_version_is_computed_again(start: Start) -> None:
     app = start()
     id = closed_round(app)
@@ -214,7 +215,6 @@ def test_large_rounds_have_a_verdict_only_without_reading(start: Start) -> None:
     assert app.get("/version").json()["verdict_reports"] == N - 1
 
 
-@pytest.mark.sqlite
 def test_round_beyond_the_limits_is_skipped(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     app = start(analysis_bytes=1 << 20)
     rounds = [closed_round(app, "grr") for _ in range(2)]
@@ -229,7 +229,6 @@ def test_round_beyond_the_limits_is_skipped(start: Start, caplog: pytest.LogCapt
     assert failed in app.get("/metrics").text.splitlines()
 
 
-@pytest.mark.sqlite
 def test_a_damaged_round_does_not_stop_others(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -252,13 +251,11 @@ def test_a_damaged_round_does_not_stop_others(
     assert app.app.verdicts._given_up == set()
 
 
-@pytest.mark.sqlite
 def test_disabled_verdicts_end_their_task(start_in_process: StartInProcess) -> None:
     app = start_in_process(verdict_reports=0)
     app.run(app.app.verdicts.run())
 
 
-@pytest.mark.sqlite
 def test_a_fault_does_not_end_the_task(
     start_in_process: StartInProcess,
     monkeypatch: pytest.MonkeyPatch,
@@ -279,6 +276,7 @@ def test_a_fault_does_not_end_the_task(
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.both
 def test_leaves_a_round_to_the_process_that_claimed_it(start: Start) -> None:
     app = start()
     claimed, other = closed_round(app, "grr"), closed_round(app, "grr")

@@ -13,6 +13,8 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import RateLimitedError
 
+pytestmark = pytest.mark.sqlite
+
 
 def refused(rates: ReportRates, reports: int, key: bytes = b"k") -> float:
     """Return the seconds a bucket asks to wait, 0 where it takes the reports."""

@@ -14,6 +14,8 @@ from ldprecover_server.errors import InvalidTicketError
 from ldprecover_server.storage import Storage
 from ldprecover_server.storage.schema import metadata
 
+pytestmark = pytest.mark.sqlite
+
 # RFC 5869, appendix A: the test cases with SHA-256. Secret, salt, info, derived.
 RFC_5869 = {
     "A.1, basic": (
@@ -96,6 +98,7 @@ def test_reused_ticket_is_duplicate_or_409(in_process: InProcess) -> None:
     assert counts(in_process, id) == [0, 1, 0, 0]
 
 
+@pytest.mark.both
 def test_concurrent_uses_of_a_ticket_count_once(in_process: InProcess) -> None:
     id = in_process.open_round(access="ticket")
     (ticket,) = mint(in_process, id, 1)
@@ -191,6 +194,7 @@ def test_nobody_but_an_admin_mints(in_process: InProcess) -> None:
     assert problem_of(response) == "unauthorized"
 
 
+@pytest.mark.both
 def test_tickets_are_not_stored_and_survive_a_restart(
     start_in_process: StartInProcess,
 ) -> None:

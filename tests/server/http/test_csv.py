@@ -64,20 +64,6 @@ def test_frequencies_are_the_columns_of_the_json(
     assert server.get(f"{path}?format=json").json() == answered
 
 
-def test_no_label_is_a_formula(server: ServerProcess, poisoned: dict[str, Any]) -> None:
-    text = server.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text
-    for line in text.splitlines():
-        assert line.startswith('"')
-        assert line[1] not in "=+-@\uff1d"
-    labels = [
-        row["label"]
-        for row in read(server.get(f"/rounds/{poisoned['id']}/frequencies?format=csv").text)
-    ]
-    assert labels == [
-        f"'{label}" if i in (0, 1, 2, 3, 7) else label for i, label in enumerate(LABELS)
-    ]
-
-
 def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str, Any]) -> None:
     path = f"/rounds/{poisoned['id']}/recover"
     expected = {"method": "ldprecover", "targets": [3]}
