@@ -165,11 +165,9 @@ def test_ends_silently_if_nobody_reads(server: ServerProcess, line: str) -> None
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-@pytest.mark.parametrize("code", [0, 1])
-def test_runs_with_closed_streams(server: ServerProcess, nowhere: str, code: int) -> None:
-    url = nowhere if code else server.url
-    command = f"{shlex.join(MODULE)} round list --url {url} >&- 2>&-"
-    assert subprocess.run(["sh", "-c", command], check=False).returncode == code
+def test_runs_with_closed_streams(server: ServerProcess) -> None:
+    command = f"{shlex.join(MODULE)} round list --url {server.url} >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
 
 
 def test_a_shell_completes_commands(forking: None) -> None:
@@ -247,7 +245,7 @@ main()
 """Sends Ctrl-C while a class is made in an import, where Python 3.11 wraps KeyboardInterrupt."""
 
 
-@pytest.mark.parametrize("module", ["ldprecover_cli.app", "pydantic", "httpx"])
+@pytest.mark.parametrize("module", ["ldprecover_cli.app", "httpx"])
 def test_ctrl_c_during_an_import_is_one_line(module: str) -> None:
     """In a new interpreter: a forked one has imported the modules."""
     code = _INTERRUPTED.format(module=module)

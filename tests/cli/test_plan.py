@@ -60,18 +60,6 @@ def test_says_why_a_protocol_has_no_plan(run: Run) -> None:
     assert "Not with hr: hr lacks a law" in sums.out
 
 
-def test_lead_alone_plans_the_least_epsilon(run: Run) -> None:
-    shown = run("plan --lead 0.05 --malicious-share 0.01").succeeds()
-    lines = shown.out.splitlines()
-    assert lines[0] == "Computed: the smallest epsilon. The first protocol is the best."
-    expected = plan(PlanRequest(domain_size=102, users=100_000, lead=0.05, beta=0.01))
-    best = expected.best
-    assert best is not None
-    assert lines[2].split()[:4] == [best.protocol, "102", "100,000", f"{best.epsilon:.4g}"]
-    assert lines[2].split()[-4] == "5"
-    assert f"With {best.protocol} a lead of 5 points is safe from 1 % forged reports." in lines
-
-
 GIVE = "give all but one of --domain-size, --users, --epsilon, --error: "
 
 

@@ -101,16 +101,6 @@ def test_json_on_a_terminal_has_no_progress_bars(watched: Any, temporary: Path) 
     assert_nothing_remains(temporary)
 
 
-def test_closed_output_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo("demo", "--users", "1000", "--protocol", "grr")
-    assert process.stdout is not None
-    process.stdout.close()
-    assert process.wait() == 141
-    assert process.stderr is not None
-    assert process.stderr.read() == ""
-    assert_nothing_remains(temporary)
-
-
 def test_server_of_a_killed_demo_ends(watched: Any, temporary: Path) -> None:
     demo = watched("demo", "--users", "50000", "--beta", "0.5")
     assert demo.watch(until="50000/50000")

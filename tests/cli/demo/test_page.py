@@ -12,7 +12,6 @@ import pytest
 from tests.cli.demo.conftest import (
     StartDemo,
     assert_nothing_remains,
-    kill_and_wait_for_children,
     token_of,
     wait_for_line,
 )
@@ -151,9 +150,3 @@ def test_page_is_served_until_ctrl_c_in_the_middle_of_a_play(
     assert (process.returncode, err) == (0, "Stopped.\n")
     assert json.loads(out)["settings"]["users"] == 1000
     assert_nothing_remains(temporary)
-
-
-def test_killed_page_leaves_no_process(start_demo: StartDemo, temporary: Path) -> None:
-    process = start_demo(*PAGE)
-    link_of(process)
-    kill_and_wait_for_children(process, temporary)

@@ -113,9 +113,7 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
     ("options", "message"),
     [
         ("--target reno", "did you mean 'Reno, NV'"),
-        ("--method magic", "method must be one of auto, ldprecover, norm-sub"),
         ("--eta aut", "eta must be a number from 0 to 10 or 'auto'"),
-        ("--eta 1_0", "eta"),
         ("--infer-targets --target 'Reno, NV'", "give either --target or --infer-targets"),
         ("--method norm --option alpha", "--option takes a name and a value"),
         ("--method norm --option alpha=1 --option alpha=2", "--option alpha is given twice"),

@@ -178,9 +178,7 @@ def other_server() -> Iterator[str]:
     "line",
     [
         f"round open {FOUR}",
-        "result recover",
         "send value a",
-        "sim attack rpa --users 1",
     ],
 )
 def test_names_the_url_of_another_web_server(run: Run, other_server: str, line: str) -> None:

@@ -36,12 +36,11 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
-@BOTH
 def test_without_a_key_each_report_is_a_submission(
-    run: Run, cities: Any, server: ServerProcess, command: str
+    run: Run, cities: Any, server: ServerProcess
 ) -> None:
     """As an open round takes them; the reports are larger together than one body may be."""
-    line = f"{command} --users 300 {cities['name']} --url {server.url} --json"
+    line = f"sim attack manip --users 300 {cities['name']} --url {server.url} --json"
     before = server.frequencies(cities["id"])["n"]
     assert run(line).json["accepted"] == 300
     assert server.frequencies(cities["id"])["n"] == before + 300
@@ -58,17 +57,6 @@ def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, comman
     assert again | {"beta": None, "duplicates": 0} == first | {"beta": None}
     shown = on_server(line).err
     assert re.search(r"the same command with --seed \d+ sends the rest\.$", shown, re.MULTILINE)
-
-
-def test_new_seeds_raise_no_alarm_for_repeated_reports(
-    on_server: Run, server: ServerProcess
-) -> None:
-    """An honest round raises `duplicate-seeds` at rate 1e-9."""
-    olh = server.open_round("olh", 0.5, domain_size=20)
-    for _ in range(2):
-        on_server(f"sim users --users 2000 {olh['name']}")
-    alarms = on_server(f"result alarms {olh['name']} --rate 1e-9 --json").json["alarms"]
-    assert not next(alarm for alarm in alarms if alarm["name"] == "duplicate-seeds")["raised"]
 
 
 def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch: Any) -> None:

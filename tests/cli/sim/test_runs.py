@@ -3,32 +3,38 @@
 import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
-from tests.conftest import ServerProcess, StartServer
+from tests.conftest import ServerProcess
 
 N = 120_000
 """Twelve submissions, of which nine at most are in progress when the first is accepted, so that a
 kill at that time is never too late.
 """
 
-BOTH = pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
-
 Interrupt = Callable[[Callable[[], object]], None]
 
 
+@pytest.fixture(scope="module")
+def restarted(forking: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that comes back at the same URL; each test leaves it running."""
+    server = ServerProcess(tmp_path_factory.mktemp("server"), kernels="numpy", analyses=1)
+    with closing(server):
+        server.start()
+        server.keep_port()
+        yield server
+
+
 @pytest.fixture
-def mortal(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> ServerProcess:
-    """A server that may be killed and comes back at the same URL."""
-    server = start_server()
-    server.keep_port()
-    monkeypatch.setenv("LDPRECOVER_URL", server.url)
-    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
-    return server
+def mortal(restarted: ServerProcess, monkeypatch: pytest.MonkeyPatch) -> ServerProcess:
+    """A server that may be killed."""
+    monkeypatch.setenv("LDPRECOVER_URL", restarted.url)
+    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", restarted.admin_key)
+    return restarted
 
 
 @pytest.fixture
@@ -52,19 +58,18 @@ def at_first_progress(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
     return arrange
 
 
-@BOTH
 def test_run_waits_for_a_killed_server(
-    run: Run, mortal: ServerProcess, at_first_progress: Interrupt, command: str
+    run: Run, mortal: ServerProcess, at_first_progress: Interrupt
 ) -> None:
     round_ = mortal.open_round()
     at_first_progress(mortal.restart)
-    result = run(f"{command} --users {N} {round_['name']} --wait --seed 1").succeeds()
+    result = run(f"sim users --users {N} {round_['name']} --wait --seed 1").succeeds()
     assert mortal.frequencies(round_["id"])["n"] == N
     waiting = "The server accepts no reports now. Waiting until it does; Ctrl-C ends this.\n"
     assert result.err in ("", waiting)
 
 
-@BOTH
+@pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
 def test_same_command_and_seed_send_the_rest(
     run: Run, mortal: ServerProcess, at_first_progress: Interrupt, command: str
 ) -> None:
@@ -84,14 +89,13 @@ def test_same_command_and_seed_send_the_rest(
     assert mortal.frequencies(round_["id"])["n"] == N
 
 
-@BOTH
 def test_interrupted_run_of_tickets_is_completed(
-    run: Run, mortal: ServerProcess, at_first_progress: Interrupt, tmp_path: Path, command: str
+    run: Run, mortal: ServerProcess, at_first_progress: Interrupt, tmp_path: Path
 ) -> None:
     round_ = mortal.open_round(access="ticket", domain_size=6)
     file = tmp_path / "t.txt"
     file.write_text(run(f"admin ticket {round_['name']} --count 400").out)
-    line = f"{command} --tickets t.txt {round_['name']} --seed 5"
+    line = f"sim attack mga --targets 2 --tickets t.txt {round_['name']} --seed 5"
     at_first_progress(mortal.kill)
     assert "reports were accepted" in run(line).fails(1)
     mortal.start()
@@ -132,12 +136,9 @@ def test_run_by_share_prints_its_number_of_users(
     assert mortal.frequencies(round_["id"])["n"] == 120_000
 
 
-@BOTH
-def test_same_seed_with_other_users_counts_nothing_twice(
-    run: Run, mortal: ServerProcess, command: str
-) -> None:
+def test_same_seed_with_other_users_counts_nothing_twice(run: Run, mortal: ServerProcess) -> None:
     round_ = mortal.open_round("olh", 0.5)
-    line = f"{command} {round_['name']} --seed 3 --users"
+    line = f"sim users {round_['name']} --seed 3 --users"
     run(f"{line} 500").succeeds()
     assert "give another --seed" in run(f"{line} 400").fails(1)
     assert mortal.frequencies(round_["id"])["n"] == 500

