@@ -28,10 +28,7 @@ ROUNDS: list[dict[str, Any]] = [
     {"protocol": "ss", "subset_size": 8},
     {"protocol": "hr"},
     {"protocol": "llh"},
-    {"protocol": "llh", "hash_range": 3},
-    {"protocol": "llh", **TICKETS},
     {"protocol": "llh", "hash_range": 2, **TICKETS, "retention": "none"},
-    {"protocol": "oue", "access": "ticket"},
     {"protocol": "olh", "access": "key"},
 ]
 

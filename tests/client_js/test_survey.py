@@ -229,25 +229,6 @@ def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site
     assert service.frequencies(opened["id"])["n"] == 1
 
 
-def test_unlisted_origin_reports_nothing(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
-    opened = service.open_round()
-    page = visitor.open(f"{site.replace('127.0.0.1', 'localhost')}/example/survey.css")
-    page.evaluate(
-        """async ([url, round]) => {
-            const { Ledger, Reporter, Retries, memoryStore } = await import("/ldprecover.js");
-            const ledger = new Ledger(memoryStore());
-            const retries = new Retries({ attempts: 1 });
-            const reporter = new Reporter(url, round, { ledger, retries });
-            window.caught = await reporter.report(0).catch((error) => error.name);
-        }""",
-        [service.url, opened["id"]],
-    )
-    assert page.evaluate("window.caught") == "UnansweredError"
-    assert service.frequencies(opened["id"])["n"] == 0
-
-
 def test_classic_script_reports_with_local_storage(
     visitor: Visitor, service: ServerProcess, site: str, classic_script: Path
 ) -> None:

@@ -112,9 +112,6 @@ def test_keys_move_the_assumed_share(
     answered = certificate(server, honest, malicious_share=0.1)
     panel(page).get_by_text(answered["answers"][0]["sentence"], exact=True).wait_for()
     expect(page.locator("#live")).to_contain_text(answered["answers"][0]["sentence"])
-    page.locator(".legend").get_by_text("certified, if at most 10\u00a0% are fake").wait_for()
-    wait_for_best_estimate(page)
-    assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
     assert share_of(page.url) == ["0.1"]
 
 
@@ -177,7 +174,6 @@ def test_impossible_share_proposes_a_larger_one(
     assert share_of(page.url) == [str(share)]
     assert page.evaluate("document.activeElement.name") == "forged"
     page.locator(".legend").get_by_text(f"at most {100 * share:.3g}\u00a0% are fake").wait_for()
-    assert proven(page)[0] == pytest.approx((answered["lower"][0], answered["upper"][0]), abs=1e-4)
 
 
 def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:
@@ -303,14 +299,3 @@ def test_band_does_not_move_the_axis(visitor: Visitor) -> None:
     assert before == after
     assert min(before) > 0
     assert ends == [True, False]
-
-
-def test_sentence_of_an_unproven_leader(visitor: Visitor, server: ServerProcess) -> None:
-    opened = server.open_round("oue", items=CITIES, epsilon=0.5)
-    report(server, opened, 500)
-    page = visitor.open(f"#/rounds/{opened['name']}?with=norm-sub")
-    leader = re.compile(
-        r"leads among the numbers as collected, but this is not certain: the noise of honest "
-        r"reports is enough"
-    )
-    panel(page).get_by_text(leader).wait_for()

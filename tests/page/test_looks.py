@@ -1,11 +1,14 @@
 """Every view, wide and narrow, light and dark: screenshots and findings of axe-core."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from tests.conftest import ServerProcess
 from tests.page.conftest import WIDTHS, Picture, Visitor, overflow, serious
 from tests.page.rounds import CITIES, poisoned, report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ VIEWS = ["rounds", "round", "plan", "open", "fresh", "help"]
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_every_view_is_accessible(
+def test_every_view_is_accessible_at_double_size_and_by_keyboard(
     visitor: Visitor, views: dict[str, tuple[str, ...]], picture: Picture, name: str
 ) -> None:
     path, *texts = views[name]
@@ -58,17 +61,14 @@ def test_every_view_is_accessible(
             assert overflow(page) <= 0, "only tables and charts scroll sideways"
             picture(page, f"{name}-{scheme}-{size}")
         assert serious(page, scheme=scheme) == []
+    page.set_viewport_size({"width": 1280, "height": 900})
+    check_keyboard(page, has_button=name != "help")
+    check_double_size(page)
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_every_view_works_at_double_size(
-    visitor: Visitor, views: dict[str, tuple[str, ...]], name: str
-) -> None:
+def check_double_size(page: "Page") -> None:
     """As a browser at 200 %: half the CSS pixels; and with twice the text size."""
-    path, *signs = views[name]
-    page = visitor.open(path, width=640, height=450)
-    for sign in signs:
-        page.get_by_text(sign).first.wait_for()
+    page.set_viewport_size({"width": 640, "height": 450})
     for style in ("", "html { font-size: 200% !important; }"):
         if style:
             page.set_viewport_size({"width": 1280, "height": 900})
@@ -89,14 +89,8 @@ def test_every_view_works_at_double_size(
         assert cut == []
 
 
-@pytest.mark.parametrize("name", VIEWS)
-def test_keyboard_reaches_every_control(
-    visitor: Visitor, views: dict[str, tuple[str, ...]], name: str
-) -> None:
-    path, *signs = views[name]
-    page = visitor.open(path)
-    for sign in signs:
-        page.get_by_text(sign).first.wait_for()
+def check_keyboard(page: "Page", *, has_button: bool) -> None:
+    """The tabulator reaches every control; the theme's button takes both keys."""
     # Only the rows in view of a long table exist.
     count = page.evaluate(
         "(() => { const left = new Set([...document.querySelectorAll('a[href], button, input, "
@@ -111,9 +105,7 @@ def test_keyboard_reaches_every_control(
         if presses % 20 == 19 and not page.evaluate("unreached.size"):
             break
     assert page.evaluate("[...unreached].map((each) => each.outerHTML)") == []
-    if name == "help":
-        return  # it has no button
-    for key in ("Enter", "Space"):
+    for key in ("Enter", "Space") if has_button else ():
         page.get_by_role("button", name="theme").focus()
         before = page.evaluate("document.documentElement.dataset.theme")
         page.keyboard.press(key)

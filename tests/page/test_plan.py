@@ -46,19 +46,6 @@ def test_address_has_plan_request(visitor: Visitor) -> None:
     assert "Not with HR: hr lacks a law of the sum" in shown.locator("main").inner_text()
 
 
-def test_lead_to_protect_replaces_the_error(visitor: Visitor) -> None:
-    shown = visitor.open("#/plan?solve=epsilon&beta=1&lead=5&error=")
-    request = PlanRequest(domain_size=102, users=100_000, lead=0.05, beta=0.01)
-    best = plan(request).best
-    assert best is not None
-    shown.locator("[name=error]").fill("")
-    sentence = "A lead of 5 points is safe from 1 % fake reports"
-    shown.locator(".notice.good").get_by_text(sentence).wait_for()
-    assert f"Take {best.protocol.upper()}." in shown.locator(".notice.good").inner_text()
-    assert f"epsilon {best.epsilon:.3g}" in shown.locator(".notice.good").inner_text()
-    assert "lead=5" in shown.url
-
-
 def test_invalid_user_count_is_not_requested(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     shown.locator(".notice.good").wait_for()

@@ -344,15 +344,6 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
     assert not page.get_by_label("detection", exact=True).is_enabled(), "it needs targets"
 
 
-def test_best_estimate_says_how_it_was_made(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}")
-    page.get_by_text("Methods and tests").click()
-    card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="Best estimate"))
-    card.get_by_text("auto chose unmix: it fits oue over 24 items.").wait_for()
-    card.get_by_text("What it concludes").wait_for()
-    assert "?" not in page.url
-
-
 def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("oue", items=CITIES, epsilon=0.2)
     report(server, opened, 300)

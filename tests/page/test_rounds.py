@@ -234,22 +234,6 @@ def test_survey_of_the_server_reports(
     assert page.get_by_role("button", name="Report").count() == 0
 
 
-def test_survey_names_what_keeps_it_from_a_server(
-    new_visitor: Callable[..., Visitor], server: ServerProcess
-) -> None:
-    """A server that does not list the page's origin looks like one that is not there."""
-    visitor = new_visitor(server.url)
-    visitor.expects = {0}
-    other = server.url.replace("127.0.0.1", "localhost")
-    visitor.context.route(f"{other}/**", lambda route: route.abort())
-    page = visitor.open(f"page/survey.html?server={other}&round=x")
-    expect(page.locator("#promise")).to_contain_text(
-        f"The server does not answer this page: {other}"
-    )
-    expect(page.locator("#promise")).to_contain_text("LDPRECOVER_CORS_ORIGINS (CORS)")
-    visitor.wrong.clear()  # of the address that differs, which is aborted
-
-
 def test_empty_server_offers_a_sample_round(
     new_visitor: Callable[..., Visitor], tmp_path: Path
 ) -> None:
