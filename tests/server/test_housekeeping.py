@@ -13,6 +13,8 @@ from tests.server.conftest import InProcess
 
 from ldprecover_server.housekeeping import Housekeeping
 
+pytestmark = pytest.mark.sqlite
+
 
 def test_a_fault_does_not_end_it(
     in_process: InProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import struct
@@ -99,20 +98,6 @@ class Asking:
         """Return the answer; None where the server went without one."""
         self._thread.join()
         return self.answer
-
-
-def test_killed_worker_fails_only_its_analysis_over_http(start_server: StartServer) -> None:
-    server = start_server(analyses=1)
-    id = long_round(server)
-    asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
-    wait_until(lambda: busy(server))
-    (worker,) = busy(server)
-    os.kill(worker, signal.SIGKILL)
-    answer = asking.wait()
-    assert answer is not None
-    assert problem_of(answer) == "analysis-failed"
-    assert server.get(f"/rounds/{id}/alarms").status_code == 200
-    assert worker not in worker_processes(server)
 
 
 def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: StartServer) -> None:

@@ -157,6 +157,7 @@ def test_unavailable_storage_is_503_and_the_retry_counts_once(
     assert counts(app, id)[1] == 1
 
 
+@pytest.mark.sqlite
 def test_full_storage_is_507_without_retry(app: InProcess, id: str, commits: Commits) -> None:
     commits.before = [StorageFullError("the disk is full")]
     answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
@@ -168,6 +169,7 @@ def test_full_storage_is_507_without_retry(app: InProcess, id: str, commits: Com
     ] == 2 * [False]
 
 
+@pytest.mark.sqlite
 def test_writer_survives_a_fault_in_one_group(
     app: InProcess,
     id: str,
@@ -301,6 +303,7 @@ def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.nd
     ), reports
 
 
+@pytest.mark.sqlite
 def test_submissions_counted_ahead_and_in_groups_add_up(app: InProcess) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
     sent = [long(app, id, seed, n) for seed, n in enumerate((MANY, 5, MANY, 1, 700))]
@@ -398,6 +401,7 @@ def test_writer_answers_errors_of_counting_ahead(
     assert counts(app, id) == LONG.support_counts(reports).tolist()
 
 
+@pytest.mark.sqlite
 def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:
     """In order by chance once in 50! times."""
     (response,) = app.gather(post(id, range(50)))
@@ -424,6 +428,7 @@ def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> 
     assert all(row.digest not in plain for row in rows)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("error", [KeyError("boom"), SystemExit(3), MemoryError()])
 def test_protocol_that_cannot_count_fails_its_round_alone(
     app: InProcess,
@@ -449,6 +454,7 @@ def test_protocol_that_cannot_count_fails_its_round_alone(
     assert app.run(send(app, post(id, [5]))).status_code == 202
 
 
+@pytest.mark.sqlite
 def test_unknown_error_of_a_commit_fails_one_round_of_its_group(
     app: InProcess, id: str, commits: Commits
 ) -> None:

@@ -1,7 +1,7 @@
 """Requests under host names that are not the server's, as DNS rebinding sends them."""
 
 import pytest
-from tests.conftest import StartServer
+from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server import Settings
@@ -27,7 +27,7 @@ def test_loopback_server_answers_under_its_own_names(in_process: InProcess, host
     assert in_process.get("/healthz", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/", "/docs", "/reports", "/nowhere"])
+@pytest.mark.parametrize("path", ["/healthz", "/reports"])
 @pytest.mark.parametrize("host", FOREIGN)
 def test_loopback_server_rejects_foreign_names(in_process: InProcess, host: str, path: str) -> None:
     method = "POST" if path == "/reports" else "GET"
@@ -66,8 +66,7 @@ def test_a_setting_that_is_no_name_is_an_error(name: str) -> None:
         Settings(allowed_hosts=(name,))
 
 
-def test_each_host_of_a_request_must_be_allowed(start_server: StartServer) -> None:
-    server = start_server()
+def test_each_host_of_a_request_must_be_allowed(server: ServerProcess) -> None:
     head = b"GET /healthz HTTP/1.%d\r\n%sConnection: close\r\n\r\n"
     own, foreign = b"Host: localhost\r\n", b"Host: evil.example\r\n"
     statuses = [
