@@ -1,12 +1,13 @@
 """Results: frequencies, and the request and the result of a recovery."""
 
-from dataclasses import fields
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
 from ldprecover import recovery
-from ldprecover.items import MAX_CANARIES
+from ldprecover.errors import ParameterError
+from ldprecover.items import MAX_CANARIES, find_items
 from ldprecover_interface.base import MAX_HISTORY, Count, Message, Request, Text, optional
 from ldprecover_interface.rounds import Items
 
@@ -98,14 +99,30 @@ class RecoveryRequest(Request):
         default=[], description="Items, labels or indices, that are known to be held by nobody."
     )
 
-    def core_request(self) -> recovery.RecoveryRequest:
-        """Return the core's request without targets, history and canaries, which are named here.
+    @property
+    def infers_targets(self) -> bool:
+        """Whether the targets are the items that rose since the history."""
+        return self.targets == "infer"
 
-        The caller of this looks them up. Raises ParameterError.
+    def core_request(self, labels: Callable[[], Sequence[str]]) -> recovery.RecoveryRequest:
+        """Return the core's request without the history, and without targets to infer.
+
+        `labels` returns the labels of the items; it is called if the request names items. Raises
+        ParameterError.
         """
-        named = {"targets", "history", "canaries"}
-        names = {field.name for field in fields(recovery.RecoveryRequest)} - named
-        return recovery.RecoveryRequest(**{name: getattr(self, name) for name in names})
+        targets = () if isinstance(self.targets, str) else self.targets
+        if self.infers_targets and not self.history:
+            raise ParameterError("history: targets are inferred from earlier rounds, so name some")
+        items = labels() if targets or self.canaries else ()
+        return recovery.RecoveryRequest(
+            self.method,
+            self.eta,
+            find_items(targets, items),
+            self.malicious_model,
+            self.support,
+            self.options,
+            canaries=find_items(self.canaries, items, "canaries"),
+        )
 
 
 class SuspectedItem(Message):

@@ -21,7 +21,6 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.analysis.cache import ResultCache
-from ldprecover_server.analysis.round_reader import RoundReader
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.housekeeping import Housekeeping
@@ -121,11 +120,17 @@ class Application:
         )
         submissions = Submissions(round_directory, access, self.ingest, storage, settings)
         tallies = Results(round_directory, access, storage)
-        reader = RoundReader(round_directory, tallies, storage)
+        analyses = Analyses(
+            round_directory,
+            tallies,
+            storage,
+            self.workers,
+            ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers),
+        )
         self.verdicts = Verdicts(
             storage,
             round_directory,
-            reader,
+            analyses,
             self.workers,
             max_reports=settings.verdict_reports,
             disk_bytes=settings.analysis_disk_bytes,
@@ -138,9 +143,7 @@ class Application:
             rounds=round_directory,
             submissions=submissions,
             results=tallies,
-            analyses=Analyses(
-                reader, self.workers, ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers)
-            ),
+            analyses=analyses,
             verdicts=self.verdicts,
             access=access,
             bodies=self.bodies,

@@ -217,7 +217,7 @@ def test_server_without_scipy_says_what_is_missing(
     in_process: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id, _ = fill_and_close(in_process, frequency_oracle("grr", 1.0, 11))
-    monkeypatch.setattr("ldprecover_server.analysis.kinds.find_spec", lambda name: None)
+    monkeypatch.setattr("ldprecover_server.analysis.analyses.find_spec", lambda name: None)
     response = in_process.post(f"/rounds/{id}/certificate", json=FROM_REPORTS)
     assert problem_of(response) == "invalid-parameter"
     assert "with scipy, the extra certify" in response.json()["detail"]

@@ -19,7 +19,7 @@ from ldprecover.recovery import Conclusions
 from ldprecover_attacker import MGA
 from ldprecover_interface.rounds import MAX_RAISED, MAX_TOP, MAX_TOP_LABEL
 from ldprecover_server.access.access import create_key
-from ldprecover_server.analysis.tasks import RecoverResult, VerdictResult
+from ldprecover_server.analysis.tasks import VerdictResult
 from ldprecover_server.analysis.verdicts import Verdicts, _ClaimedError
 from ldprecover_server.analysis.verdicts import verdict_of as verdict_from
 from ldprecover_server.analysis.worker_pool import Prepare
@@ -148,7 +148,7 @@ def test_names_the_first_of_many_raised_items() -> None:
     suspects = tuple((item, 0.9) for item in reversed(range(2 * MAX_RAISED)))
     conclusions = Conclusions(attack_probability=0.5, beta=0.1, suspects=suspects)
     recovery = replace(recover(oracle, np.full(D, 1 / D), "norm-sub"), conclusions=conclusions)
-    verdict = verdict_from(VerdictResult(RecoverResult(N, recovery), (), 0.0), LABELS)
+    verdict = verdict_from(VerdictResult(recovery, (), 0.0), LABELS)
     assert (verdict.attack, verdict.malicious_share) == ("possible", 0.1)
     assert verdict.raised == [item for item, _ in suspects[:MAX_RAISED]]
 
@@ -156,7 +156,7 @@ def test_names_the_first_of_many_raised_items() -> None:
 @pytest.mark.parametrize(("alarms", "least"), [(("excess",), 0.0), ((), 0.01)])
 def test_other_evidence_makes_an_attack_possible(alarms: tuple[str, ...], least: float) -> None:
     oracle = frequency_oracle("grr", 1.0, D)
-    recovered = RecoverResult(N, recover(oracle, np.full(D, 1 / D), n=N))
+    recovered = recover(oracle, np.full(D, 1 / D), n=N)
     assert verdict_from(VerdictResult(recovered, (), 0.0), LABELS).attack == "none_seen"
     assert verdict_from(VerdictResult(recovered, alarms, least), LABELS).attack == "possible"
 

@@ -152,7 +152,7 @@ def run_method(inputs: RecoveryInputs) -> Recovery:
     recovery = method.recover(inputs)
     unused = METHODS[recovery.method].unused(request)
     notes = [note for note in (unused, _noise_note(inputs)) if note]
-    return replace(recovery, notes=(*recovery.notes, *notes)) if notes else recovery
+    return replace(recovery, notes=(*recovery.notes, *notes), n=inputs.n)
 
 
 def _noise_note(inputs: RecoveryInputs) -> str | None:

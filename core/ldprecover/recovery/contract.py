@@ -211,7 +211,7 @@ class Recovery:
     reports, `malicious` are the estimates from the dropped reports, `genuine` those from the
     others, and `eta` is the ratio of their numbers; Equation 1 of the paper holds as well. `notes`
     are sentences on the assumptions and their effect. `conclusions` are the method's own errors and
-    findings, if it states any.
+    findings, if it states any. `n` is the number of all reports, if it is known.
     """
 
     method: str
@@ -224,6 +224,7 @@ class Recovery:
     recovered: FloatArray
     notes: tuple[str, ...]
     conclusions: Conclusions | None = None
+    n: int | None = None
 
     def __repr__(self) -> str:
         top = highest(self.recovered)

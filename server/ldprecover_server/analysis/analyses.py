@@ -1,29 +1,69 @@
-"""Runs analyses: in the caller's thread, or in workers behind a cache of results."""
+"""Looks up the analyses of rounds, and runs them: in the caller's thread, or in workers."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+import contextlib
+import hashlib
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from ldprecover.recovery import METHODS, Method, RecoveryRequest
+import msgspec
+
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
+from ldprecover.items import find_items
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery import (
+    AUTO,
+    METHODS,
+    NEEDS,
+    Method,
+    Recovery,
+    RecoveryRequest,
+    chosen_method,
+)
+from ldprecover_interface import results
 from ldprecover_interface.certificates import CertificateRequest, ImpossibleShareError
 from ldprecover_interface.questions import AnyQuestion, CertificateResult
+from ldprecover_server.analysis import tasks
 from ldprecover_server.analysis.cache import ResultCache
-from ldprecover_server.analysis.kinds import (
-    AlarmsAnalysis,
-    Analysis,
-    CertificateAnalysis,
-    RecoveryAnalysis,
-    Source,
-    Targets,
-    source_of,
-)
-from ldprecover_server.analysis.round_reader import RoundReader
-from ldprecover_server.analysis.tasks import AlarmsResult, RecoverResult
+from ldprecover_server.analysis.tasks import AlarmsResult, Task, VerdictResult, unpack
 from ldprecover_server.analysis.worker_pool import WorkerPool
-from ldprecover_server.errors import ShareTooSmallError
-from ldprecover_server.rounds import RoundInfo
+from ldprecover_server.errors import (
+    NoReportsError,
+    ReportsGoneError,
+    RoundOpenError,
+    ShareTooSmallError,
+)
+from ldprecover_server.results import Results
+from ldprecover_server.rounds import RoundInfo, Rounds
+from ldprecover_server.storage import Storage, StoredRound
+
+Source = Literal["counts", "tally", "reports"]
+"""The input of a recovery: the counts, the tally in place of the reports, or the stored reports."""
+
+_ALL_NEEDS = frozenset(NEEDS)
+
+_QUICK_ITEMS = 4096
+"""The most items with which an analysis that reads no reports takes a few milliseconds."""
+
+_QUESTION_ITEMS = 400
+"""Items up to which a question to a certificate takes 7 ms, whatever their number."""
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+
+def source_of(method: Method, oracle: FrequencyOracle, is_complete: bool) -> Source:
+    """Return what a method reads in a round, of which all reports may be available.
+
+    Where the tally is their histogram, it takes their place.
+    """
+    if "reports" in method.needs or (is_complete and "reports" in method.better_with):
+        return "tally" if oracle.traits.histogram else "reports"
+    return "counts"
 
 
 class Caller(Protocol):
@@ -41,15 +81,59 @@ class Caller(Protocol):
         """Call a function in a thread. Raises BusyError, and any error of the function."""
 
 
-class Analyses:
-    """Runs the analyses of rounds that their caller may read.
+@dataclass(frozen=True)
+class Analysis(Generic[R]):
+    """An analysis of one round that was looked up: `function` computes its `result`.
 
-    Quick ones run in a thread of the caller's pool. The others run in workers, once for all callers
-    with the same request over an unchanged round.
+    `reads` says whether it reads the reports, and `reader` names what needs all of them. A quick
+    one takes a few milliseconds. The tallies of the `history` complete the first argument, a
+    RecoveryRequest.
     """
 
-    def __init__(self, reader: RoundReader, workers: WorkerPool, cache: ResultCache) -> None:
-        self._reader = reader
+    function: Callable[..., R]
+    result: type[R]
+    round: RoundInfo
+    arguments: tuple[Any, ...]
+    reads: bool
+    reader: str | None = None
+    is_quick: bool = False
+    history: Sequence[StoredRound] = ()
+
+    def require_reports(self, is_complete: bool) -> None:
+        """Raise ReportsGoneError unless all reports are stored, or not all are needed."""
+        if self.reader is not None and not is_complete:
+            raise ReportsGoneError(
+                f"{self.reader} reads every report, and the round does not store all of them"
+            )
+
+    def key(self, tally: Tally) -> bytes:
+        """Return a digest of everything that the result depends on."""
+        # Pickles of equal arguments differ if equal strings are one object here and two there.
+        # Then both are computed.
+        versions = [(stored.seq, stored.n) for stored in self.history]
+        parts = (self.function, self.round.seq, tally, self.reads, self.arguments, versions)
+        return hashlib.blake2b(pickle.dumps(parts)).digest()
+
+
+class Analyses:
+    """Looks up and runs the analyses of rounds that their caller may read.
+
+    A look-up reads what the analysis depends on, and checks the request. Quick analyses then run in
+    a thread of the caller's pool. The others run in workers, once for all callers with the same
+    request over an unchanged round.
+    """
+
+    def __init__(
+        self,
+        rounds: Rounds,
+        results: Results,
+        storage: Storage,
+        workers: WorkerPool,
+        cache: ResultCache,
+    ) -> None:
+        self._rounds = rounds
+        self._results = results
+        self._storage = storage
         self._workers = workers
         self._cache = cache
 
@@ -57,49 +141,38 @@ class Analyses:
         self, round: RoundInfo, caller: Caller
     ) -> list[tuple[Method, Source, str | None]]:
         """Return all recovery methods, what each reads, and the reason if the round forbids it."""
-
-        def check() -> list[tuple[Method, Source, str | None]]:
-            tally, is_complete = self._reader.evidence(round)
-            available = frozenset(
-                {"counts", "n", "targets"} | ({"reports"} if is_complete else set())
+        tally, is_complete = await caller.run(self._evidence, round)
+        available = frozenset({"counts", "n", "targets"} | ({"reports"} if is_complete else set()))
+        no_reports = None if tally.n else "the round has no reports"
+        return [
+            (
+                method,
+                source_of(method, round.oracle, is_complete),
+                no_reports or method.refusal(round.oracle, available),
             )
-
-            def reason(method: Method) -> str | None:
-                if not tally.n:
-                    return "the round has no reports"
-                return method.refusal(round.oracle, available)
-
-            return [
-                (each, source_of(each, round.oracle, is_complete), reason(each))
-                for each in METHODS.values()
-            ]
-
-        return await caller.run(check)
+            for method in METHODS.values()
+        ]
 
     async def recover(
-        self,
-        round: RoundInfo,
-        request: RecoveryRequest,
-        targets: Targets,
-        canaries: Sequence[str | int],
-        history: Sequence[str],
-        caller: Caller,
-    ) -> RecoverResult:
-        """Return a recovery; targets, canaries and history replace those of the request.
+        self, round: RoundInfo, request: results.RecoveryRequest, caller: Caller
+    ) -> Recovery:
+        """Return a recovery.
 
-        Raises what `RecoveryAnalysis.look_up` and `WorkerPool.run` raise, and ParameterError.
+        A method that works better with reports reads them if all are stored. Raises NoReportsError,
+        ReportsGoneError, ParameterError, for rounds of the history RoundNotFoundError,
+        UnauthorizedError and ForbiddenError, and what `WorkerPool.run` raises.
         """
-        analysis = RecoveryAnalysis(self._reader, round, request, targets, canaries, history)
-        return await self._run(analysis, caller)
+        return (await self._run(caller, self._requested, round, request, caller.key))[1]
 
     async def alarms(
         self, round: RoundInfo, rate: float, canaries: Sequence[str], caller: Caller
     ) -> AlarmsResult:
         """Return the alarms of a round; `canaries` are labels of items that nobody holds.
 
-        Raises NoReportsError, ParameterError and what `WorkerPool.run` raises.
+        Alarms that read reports are left out unless all are stored. Raises NoReportsError,
+        ParameterError and what `WorkerPool.run` raises.
         """
-        return await self._run(AlarmsAnalysis(self._reader, round, rate, canaries), caller)
+        return (await self._run(caller, self._alarms, round, rate, canaries))[1]
 
     async def certify(
         self, round: RoundInfo, request: CertificateRequest, caller: Caller
@@ -109,33 +182,209 @@ class Analyses:
         Raises NoReportsError, ShareTooSmallError, ParameterError, for a request from reports
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
-        analysis = CertificateAnalysis(self._reader, round, request)
-        result = await self._run(analysis, caller)
+        analysis, result = await self._run(caller, self._certificate, round, request)
         if not result.is_possible:
             error = ImpossibleShareError(result)
             raise ShareTooSmallError(str(error), error.least_malicious_share)
-        return result, analysis.questions
+        return result, analysis.arguments[3]
 
-    async def _run(self, analysis: Analysis[R], caller: Caller) -> R:
-        def begin() -> tuple[bytes, R | None]:
+    def verdict(self, round: RoundInfo) -> tuple[Analysis[VerdictResult], int]:
+        """Return the analysis for a round's verdict, and the number of reports.
+
+        Raises NoReportsError and ReportsGoneError.
+        """
+        recovery, tally, is_complete = self._recovery(round, RecoveryRequest())
+        recovery.require_reports(is_complete)
+        reads = (recovery.reads,)
+        return Analysis(
+            tasks.verdict, VerdictResult, round, reads, is_complete, recovery.reader
+        ), tally.n
+
+    def prepare(self, analysis: Analysis[R]) -> tuple[Task, Iterable[bytes] | None]:
+        """Return the task, and the packed reports of the same moment if it reads them.
+
+        Reading the reports raises ReportsGoneError if they are deleted meanwhile. A worker does not
+        read them where the tally is their histogram.
+        """
+        round = analysis.round
+        if not analysis.reads:
+            return self._task(analysis, *self._evidence(round)), None
+        tally, reports, _ = self._storage.segments.tally_and_reports(
+            round.seq, round.oracle.summary_size
+        )
+        is_complete = reports.n == tally.n or round.oracle.traits.histogram
+        return self._task(analysis, tally, is_complete), reports
+
+    def _task(self, analysis: Analysis[R], tally: Tally, is_complete: bool) -> Task:
+        analysis.require_reports(is_complete)
+        arguments = analysis.arguments
+        if analysis.history:
+            history = []
+            for stored in analysis.history:
+                oracle = self._rounds.info(stored).oracle
+                earlier = self._storage.rounds.tally(stored.seq, oracle.summary_size)
+                history.append((oracle, earlier))
+            arguments = (replace(arguments[0], history=history), *arguments[1:])
+        reads = analysis.reads and is_complete
+        return Task(analysis.function, analysis.round.oracle, tally, reads, arguments)
+
+    async def _run(
+        self,
+        caller: Caller,
+        look_up: Callable[..., tuple[Analysis[R], Tally, bool]],
+        *arguments: object,
+    ) -> tuple[Analysis[R], R]:
+        def begin() -> tuple[Analysis[R], bytes, R | None]:
             # In one call: between two of them, hundreds of callers would hold their tallies.
-            analysis.look_up(caller.key)
-            return (b"", analysis.compute()) if analysis.is_quick else (analysis.key(), None)
+            analysis, tally, is_complete = look_up(*arguments)
+            if analysis.is_quick:
+                return analysis, b"", self._task(analysis, tally, is_complete).run(None)
+            analysis.require_reports(is_complete)
+            return analysis, analysis.key(tally), None
 
-        key, computed = await caller.run(begin)
+        analysis, key, computed = await caller.run(begin)
         if computed is not None:
-            return computed
+            return analysis, computed
         keyed = caller.is_known
 
         async def work(on_start: Callable[[], None]) -> bytes:
-            if (stored := await caller.run(analysis.stored)) is not None:
+            if (stored := await caller.run(self._stored, analysis)) is not None:
                 return stored
             return await self._workers.run(
-                analysis.prepare,
+                partial(self.prepare, analysis),
                 keyed=keyed,
                 group=(analysis.round.seq, caller.key if keyed else None),
                 on_start=on_start,
             )
 
         packed = await self._cache.get(key, work, keyed=keyed)
-        return analysis.unpack(packed)
+        return analysis, unpack(analysis.result, packed)
+
+    def _stored(self, analysis: Analysis[R]) -> bytes | None:
+        """Return the packed recovery that is stored with the round, if it is the recommended."""
+        if analysis.function is not tasks.recovery or analysis.history:
+            return None
+        request = analysis.arguments[0]
+        if request.method != AUTO or request.assumptions:
+            return None
+        packed = self._storage.verdicts.recovery(analysis.round.seq)
+        with contextlib.suppress(msgspec.DecodeError):  # another version packed it
+            if packed is not None:
+                unpack(Recovery, packed)
+                return packed
+        return None
+
+    def _evidence(self, round: RoundInfo) -> tuple[Tally, bool]:
+        """Return a round's tally, and whether all of its reports can be read.
+
+        That is if they are stored, or if the tally is their histogram. Raises RoundNotFoundError.
+        """
+        tally, are_stored = self._storage.segments.evidence(round.seq, round.oracle.summary_size)
+        return tally, are_stored or round.oracle.traits.histogram
+
+    def _requested(
+        self, round: RoundInfo, request: results.RecoveryRequest, key: str | None
+    ) -> tuple[Analysis[Recovery], Tally, bool]:
+        core_request = request.core_request(partial(self._rounds.items, round))
+        return self._recovery(round, core_request, request.infers_targets, request.history, key)
+
+    def _recovery(
+        self,
+        round: RoundInfo,
+        request: RecoveryRequest,
+        infers_targets: bool = False,
+        history: Sequence[str] = (),
+        key: str | None = None,
+    ) -> tuple[Analysis[Recovery], Tally, bool]:
+        tally, is_complete = self._evidence(round)
+        _require_reports(tally, "recover from")
+        method, oracle = METHODS[request.method], round.oracle
+        if request.method == AUTO:
+            method, _ = chosen_method(oracle, _ALL_NEEDS)
+        source = source_of(method, oracle, is_complete)
+        reads = source != "counts" and method.refusal(oracle, _ALL_NEEDS) is None
+        is_quick = not (reads or method.long) and oracle.domain_size <= _QUICK_ITEMS
+        analysis = Analysis(
+            tasks.recovery,
+            Recovery,
+            round,
+            (request, infers_targets),
+            reads,
+            method.name if reads else None,
+            is_quick,
+            self._history(round, history, key),
+        )
+        return analysis, tally, is_complete
+
+    def _history(
+        self, round: RoundInfo, identifiers: Sequence[str], key: str | None
+    ) -> list[StoredRound]:
+        """Return the rounds that the caller names as history, without duplicates."""
+        rounds: dict[int, StoredRound] = {}
+        for identifier in identifiers:
+            stored, other = self._results.look_up(identifier, key)
+            if other.seq == round.seq:
+                raise ParameterError("history: a round cannot be its own history")
+            if stored.state != "closed":
+                raise ParameterError(f"history: the round {stored.name} is still open")
+            if not stored.n:
+                raise ParameterError(f"history: the round {stored.name} has no reports")
+            if not self._storage.rounds.have_same_items(round.seq, other.seq):
+                raise ParameterError(f"history: the round {stored.name} has other items")
+            rounds[other.seq] = stored
+        return list(rounds.values())
+
+    def _alarms(
+        self, round: RoundInfo, rate: float, canaries: Sequence[str]
+    ) -> tuple[Analysis[AlarmsResult], Tally, bool]:
+        tally, is_complete = self._evidence(round)
+        _require_reports(tally, "test")
+        items = self._rounds.items(round) if canaries else ()
+        arguments = rate, tuple(find_items(canaries, items, "canary"))
+        analysis = Analysis(tasks.alarms, AlarmsResult, round, arguments, is_complete)
+        return analysis, tally, is_complete
+
+    def _certificate(
+        self, round: RoundInfo, request: CertificateRequest
+    ) -> tuple[Analysis[CertificateResult], Tally, bool]:
+        tally, is_complete = self._evidence(round)
+        _require_reports(tally, "certify")
+        if request.malicious_tickets is not None and round.access != "ticket":
+            raise ParameterError(
+                "malicious_tickets: the round takes reports without tickets; give malicious_share"
+            )
+        seed, reader = None, None
+        if request.reports:
+            seed, reader = self._storage.rounds.find(round.id).seed, "the certificate"
+            if seed is None:
+                raise RoundOpenError("a certificate from reports is of a closed round")
+            if find_spec("scipy") is None:
+                raise ParameterError(
+                    "reports: this server certifies from counts only; with scipy, the extra "
+                    "certify, it reads the reports too"
+                )
+        questions = request.core_questions(self._rounds.items(round) if request.questions else ())
+        # From counts it is quick if it takes at most as long as one question over _QUICK_ITEMS
+        # items, 0.1 seconds.
+        work = max(1, len(questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
+        analysis = Analysis(
+            tasks.certificate,
+            CertificateResult,
+            round,
+            (
+                request.malicious_share,
+                request.malicious_tickets,
+                request.confidence,
+                questions,
+                seed,
+            ),
+            request.reports,
+            reader,
+            not request.reports and work <= _QUICK_ITEMS,
+        )
+        return analysis, tally, is_complete
+
+
+def _require_reports(tally: Tally, purpose: str) -> None:
+    if not tally.n:
+        raise NoReportsError(f"the round has no reports to {purpose}")

@@ -1,15 +1,17 @@
-"""The tasks of workers and their results, packed and unpacked alike in server and worker."""
+"""The functions that workers run, and their results, packed and unpacked alike on both sides."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from ldprecover.certificate import certify
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
-from ldprecover.evidence.alarms import Alarm, raise_alarms
+from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.evidence.suspects import suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
@@ -30,9 +32,6 @@ from ldprecover_interface.questions import (
 
 T = TypeVar("T")
 
-RoundTallies = tuple[tuple[FrequencyOracle, Tally], ...]
-"""Other rounds over the same items, each as its oracle and its tally."""
-
 _NO_SUSPECTS = "no item rose beyond noise, so no targets were taken"
 
 _ARRAY = 1
@@ -40,11 +39,22 @@ _ARRAY = 1
 
 
 @dataclass(frozen=True, eq=False)
-class RecoverResult:
-    """A recovery from `n` reports."""
+class Task:
+    """A computation over a round: a function of this module, and its arguments.
 
-    n: int
-    recovery: Recovery
+    The function takes oracle, tally, the reports or None, and the `arguments`. It raises
+    ParameterError. `reads` says whether the reports are available.
+    """
+
+    function: Callable[..., object]
+    oracle: FrequencyOracle
+    tally: Tally
+    reads: bool = False
+    arguments: tuple[Any, ...] = ()
+
+    def run(self, reports: ReportSource | None) -> Any:
+        """Return the result. Raises ParameterError."""
+        return self.function(self.oracle, self.tally, reports, *self.arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,144 +73,90 @@ class VerdictResult:
     `alarms` are the names of the raised ones. `least_malicious_share` is what the counts prove.
     """
 
-    recovered: RecoverResult
+    recovery: Recovery
     alarms: tuple[str, ...]
     least_malicious_share: float
 
 
-@dataclass(frozen=True, eq=False)
-class RecoverTask:
-    """A recovery. With `infers_targets` the targets are the items that rose since the history.
+def recovery(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    reports: ReportSource | None,
+    request: RecoveryRequest,
+    infers_targets: bool = False,
+) -> Recovery:
+    """Return a recovery.
 
-    `reads` says whether reports are available.
+    With `infers_targets` the targets are the items that rose since the history.
     """
-
-    oracle: FrequencyOracle
-    tally: Tally
-    request: RecoveryRequest
-    infers_targets: bool
-    reads: bool
-
-    def run(self, reports: ReportSource | None) -> RecoverResult:
-        """Return the recovery. Raises ParameterError."""
-        request, notes = self.request, list[str]()
-        no_suspects = False
-        if self.infers_targets:
-            items = suspects(self.oracle, self.tally, tuple(request.history)).items
-            request, no_suspects = replace(request, targets=items), not items
-            if request.method != AUTO and "history" not in METHODS[request.method].uses:
-                request = replace(request, history=())
-        if no_suspects:
+    notes: tuple[str, ...] = ()
+    if infers_targets:
+        items = suspects(oracle, tally, tuple(request.history)).items
+        uses = METHODS[request.method].uses
+        request = replace(request, targets=items)
+        if request.method != AUTO and "history" not in uses:
+            request = replace(request, history=())
+        if not items:
             # Without an attack, correcting for an assumed eta would only add noise.
-            assumes_eta = "eta" in METHODS[request.method].uses
-            request = replace(request, eta=0.0) if assumes_eta else request
-            zero_eta = ", and eta is 0" if assumes_eta else ""
-            notes.append(f"Targets were inferred: {_NO_SUSPECTS}{zero_eta}.")
-        try:
-            recovery = run_method(
-                RecoveryInputs(
-                    self.oracle,
-                    Estimates.of(self.oracle, self.tally).frequencies,
-                    request,
-                    n=self.tally.n,
-                    reports=reports,
-                )
-            )
-        except ParameterError as error:
-            if not no_suspects:
-                raise
-            raise ParameterError(f"{error}; {_NO_SUSPECTS}") from error
-        return RecoverResult(self.tally.n, replace(recovery, notes=(*recovery.notes, *notes)))
-
-
-@dataclass(frozen=True, eq=False)
-class AlarmsTask:
-    """The alarms of a tally and, if `reads`, of the reports."""
-
-    oracle: FrequencyOracle
-    tally: Tally
-    rate: float
-    reads: bool
-    canaries: tuple[int, ...] = ()
-
-    def run(self, reports: ReportSource | None) -> AlarmsResult:
-        """Return the alarms. Raises ParameterError."""
-        alarms = raise_alarms(
-            self.oracle, self.tally, reports, rate=self.rate, canaries=self.canaries
+            zero_eta = ""
+            if "eta" in uses:
+                request, zero_eta = replace(request, eta=0.0), ", and eta is 0"
+            notes = (f"Targets were inferred: {_NO_SUSPECTS}{zero_eta}.",)
+    frequencies = Estimates.of(oracle, tally).frequencies
+    try:
+        result = run_method(
+            RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports)
         )
-        return AlarmsResult(self.tally.n, self.reads, alarms)
+    except ParameterError as error:
+        if not notes:
+            raise
+        raise ParameterError(f"{error}; {_NO_SUSPECTS}") from error
+    return replace(result, notes=(*result.notes, *notes))
 
 
-@dataclass(frozen=True, eq=False)
-class CertificateTask:
-    """A certificate, for a share of malicious reports or a number of tickets.
+def alarms(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    reports: ReportSource | None,
+    rate: float = DEFAULT_RATE,
+    canaries: tuple[int, ...] = (),
+) -> AlarmsResult:
+    """Return the alarms of a tally and, if they are available, of the reports."""
+    raised = raise_alarms(oracle, tally, reports, rate=rate, canaries=canaries)
+    return AlarmsResult(tally.n, reports is not None, raised)
 
-    If it `reads` the reports, the round's `seed` splits them; otherwise `seed` is None.
+
+def certificate(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    reports: ReportSource | None,
+    malicious_share: float | None,
+    malicious_tickets: int | None,
+    confidence: float,
+    questions: tuple[AnyQuestion, ...],
+    seed: str | None,
+) -> CertificateResult:
+    """Return a certificate, for a share of malicious reports or a number of tickets.
+
+    The round's `seed` splits the reports; without them it is None.
     """
-
-    oracle: FrequencyOracle
-    tally: Tally
-    malicious_share: float | None
-    malicious_tickets: int | None
-    confidence: float
-    questions: tuple[AnyQuestion, ...]
-    reads: bool
-    seed: str | None
-
-    def run(self, reports: ReportSource | None) -> CertificateResult:
-        """Return the certificate. Raises ParameterError."""
-        share = self.malicious_share
-        if share is None:
-            share = share_of_tickets(self.malicious_tickets or 0, self.tally.n)
-        return certificate_result(
-            self.oracle,
-            self.tally,
-            share,
-            self.confidence,
-            self.questions,
-            reports,
-            self.seed,
-        )
+    if malicious_share is None:
+        malicious_share = share_of_tickets(malicious_tickets or 0, tally.n)
+    return certificate_result(oracle, tally, malicious_share, confidence, questions, reports, seed)
 
 
-@dataclass(frozen=True, eq=False)
-class VerdictTask:
-    """A recovery, the alarms, and the share of malicious reports that the counts prove."""
-
-    recovery: RecoverTask
-    alarms: AlarmsTask
-    certificate: CertificateTask
-
-    @property
-    def oracle(self) -> FrequencyOracle:
-        """The oracle of the reports."""
-        return self.recovery.oracle
-
-    @property
-    def tally(self) -> Tally:
-        """The tally of the reports."""
-        return self.recovery.tally
-
-    @property
-    def reads(self) -> bool:
-        """Whether reports are available: the alarms read them."""
-        return self.alarms.reads
-
-    def run(self, reports: ReportSource | None) -> VerdictResult:
-        """Return the results of the three. Raises ParameterError."""
-        return VerdictResult(
-            self.recovery.run(reports if self.recovery.reads else None),
-            tuple(alarm.name for alarm in self.alarms.run(reports).alarms if alarm.raised),
-            self.certificate.run(None).least_malicious_share,
-        )
+def verdict(
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, recovery_reads: bool
+) -> VerdictResult:
+    """Return the recommended recovery, the alarms, and the malicious share that counts prove."""
+    return VerdictResult(
+        recovery(oracle, tally, reports if recovery_reads else None, RecoveryRequest()),
+        tuple(alarm.name for alarm in alarms(oracle, tally, reports).alarms if alarm.raised),
+        certify(oracle, tally, malicious_share=0.0).least_malicious_share,
+    )
 
 
-Task = RecoverTask | AlarmsTask | CertificateTask | VerdictTask
-
-Result = RecoverResult | AlarmsResult | CertificateResult | VerdictResult
-
-
-def pack(result: Result) -> bytes:
+def pack(result: object) -> bytes:
     """Return a result as bytes for `unpack`; arrays become arrays of doubles."""
     return msgspec.msgpack.encode(result, enc_hook=_to_plain)
 

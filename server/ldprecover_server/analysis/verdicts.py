@@ -17,9 +17,8 @@ from ldprecover_interface.rounds import (
     TopItem,
     Verdict,
 )
-from ldprecover_server.analysis.kinds import VerdictAnalysis
-from ldprecover_server.analysis.round_reader import RoundReader
-from ldprecover_server.analysis.tasks import Task, VerdictResult, pack
+from ldprecover_server.analysis.analyses import Analyses, Analysis
+from ldprecover_server.analysis.tasks import Task, VerdictResult, pack, unpack
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import (
     AnalysesBusyError,
@@ -31,7 +30,7 @@ from ldprecover_server.errors import (
     ServiceError,
 )
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rounds import Rounds
+from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage
 from ldprecover_server.thread_pools import ThreadPool
 
@@ -87,7 +86,7 @@ class Verdicts:
         self,
         storage: Storage,
         rounds: Rounds,
-        reader: RoundReader,
+        analyses: Analyses,
         workers: WorkerPool,
         *,
         max_reports: int,
@@ -96,7 +95,7 @@ class Verdicts:
     ) -> None:
         self._storage = storage
         self._rounds = rounds
-        self._reader = reader
+        self._analyses = analyses
         self._workers = workers
         self._max_reports = max_reports
         self._disk_bytes = disk_bytes
@@ -167,41 +166,37 @@ class Verdicts:
         claim = _Claim(self._storage, analysis.round.seq)
 
         def prepare() -> tuple[Task, Iterable[bytes] | None]:
-            task, reports = analysis.prepare()
+            task, reports = self._analyses.prepare(analysis)
             claim.take()
             return task, reports
 
         try:
             packed = await self._workers.run_own(prepare)
-            await self._threads.run(self._store, analysis, packed)
+            await self._threads.run(self._store, analysis.round, packed)
         except BaseException:  # a cancellation too: another process need not wait for the claim
             await self._threads.run(claim.release)
             raise
         self._metrics.verdicts.labels("kept").inc()
 
-    def _store(self, analysis: VerdictAnalysis, packed: bytes) -> None:
-        result = analysis.unpack(packed)
-        labels = self._rounds.items(analysis.round)
-        verdict = verdict_of(result, labels).to_json().decode()
-        self._storage.verdicts.add(analysis.round.seq, verdict, pack(result.recovered))
+    def _store(self, round: RoundInfo, packed: bytes) -> None:
+        result = unpack(VerdictResult, packed)
+        verdict = verdict_of(result, self._rounds.items(round)).to_json().decode()
+        self._storage.verdicts.add(round.seq, verdict, pack(result.recovery))
 
-    def _look_up(self, id: str) -> VerdictAnalysis | None:
+    def _look_up(self, id: str) -> Analysis[VerdictResult] | None:
         """Return the analysis of a round, or None if it has too many reports."""
-        _, round = self._rounds.get(id)
-        analysis = VerdictAnalysis(self._reader, round)
-        analysis.look_up(None)
-        n, is_complete = analysis.tally.n, analysis.is_complete
-        del analysis.tally  # the task has another one; the worker may be long in coming
+        round = self._rounds.find(id)
+        analysis, n = self._analyses.verdict(round)
         too_many = n > self._max_reports or n * round.oracle.wire.size > self._disk_bytes
-        reads = is_complete and not round.oracle.traits.histogram
+        reads = analysis.reads and not round.oracle.traits.histogram
         return None if reads and too_many else analysis
 
 
 def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     """Return the verdict of a recovery, alarms and a certificate, with the labels of the round."""
-    estimates = result.recovered.recovery.recovered
+    estimates = result.recovery.recovered
     top = np.argsort(-estimates, kind="stable")[:MAX_TOP].tolist()
-    conclusions = result.recovered.recovery.conclusions or Conclusions()
+    conclusions = result.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
     return Verdict(
         attack=attack_word(

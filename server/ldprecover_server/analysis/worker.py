@@ -1,23 +1,24 @@
 """A worker: runs one task after another within limits, and ends with the server.
 
-It knows neither database nor keys. The server sends it the reports of a round, which it keeps in an
-unnamed temporary file; the file is gone with the process.
+It knows neither database nor keys. The server writes the reports of a round into an unnamed
+temporary file and passes its descriptor; the file is gone with the task.
 """
 
 import contextlib
+import errno
 import os
 import pickle
 import queue
 import resource
 import signal
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
@@ -25,11 +26,17 @@ from ldprecover import counting, plugins
 from ldprecover.errors import ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.types import Reports
-from ldprecover_server.analysis import framing
-from ldprecover_server.analysis.tasks import CertificateTask, Task, pack
+from ldprecover_server.analysis.tasks import Task, certificate, pack
 
 NICE = 10
 """The niceness of a worker, so that the server comes first when both want the processor."""
+
+SEND_REPORTS, RESULT, REJECTED, FAILED = b"W", b"A", b"N", b"F"
+"""What a worker sends: a request for the reports, at most once per task; or the end of the task.
+The packed result, the message of a ParameterError, or a traceback is the next message."""
+
+OUT_OF_MEMORY = errno.ENOMEM
+"""The exit status of a worker that exceeds its limit of memory. It may happen in a message."""
 
 _NUMBA_HASHES = 1 << 30
 """Hashes of a pass over the reports from which on numba is loaded: numpy takes 1.7 s for them,
@@ -39,7 +46,8 @@ _READ_BYTES = 1 << 20
 _SPARE_SECONDS = 5
 """Processor time beyond the timeout, after which the system ends a worker the server did not."""
 
-Inbox = queue.Queue[tuple[bytes, bytes]]
+Inbox = queue.Queue[bytes | int]
+"""What the server sends: a pickle of a Task and its TaskLimits, then perhaps a file descriptor."""
 
 
 @dataclass(frozen=True)
@@ -51,130 +59,88 @@ class TaskLimits:
     disk_bytes: int
 
 
-class _NoSpaceError(Exception):
-    """The reports exceed the limit of disk, or the disk is full."""
-
-
 def main() -> None:
-    """Run tasks from standard input, with results on standard output, until the input ends.
+    """Run tasks of the connection whose file descriptor is the command's first argument.
 
-    The command's arguments are the plugins that the server has loaded.
+    The other arguments are the plugins that the server has loaded.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     os.nice(NICE)
-    source = os.fdopen(os.dup(0), "rb")
-    sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a `print` in a plugin must not corrupt the messages
-    inbox: Inbox = queue.Queue(maxsize=2)
-    threading.Thread(target=_receive, args=(source, inbox), daemon=True).start()
-    if names := sys.argv[1:]:
+    connection = Connection(int(sys.argv[1]))
+    inbox: Inbox = queue.Queue()
+    threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
+    if names := sys.argv[2:]:
         plugins.load(names)
     idle_bytes = _data_bytes()
     try:
         while True:
-            idle_bytes = _run_next(inbox, sink, idle_bytes)
+            idle_bytes = _run_next(inbox, connection, idle_bytes)
     except MemoryError:
-        os._exit(framing.OUT_OF_MEMORY)
+        os._exit(OUT_OF_MEMORY)
 
 
-def _receive(source: BinaryIO, inbox: Inbox) -> None:
+def _receive(connection: Connection, inbox: Inbox) -> None:
     """Put messages into the inbox. At their end the server is gone, and the process exits."""
     try:
         while True:
-            inbox.put(framing.read(source))
+            # An empty message announces a file.
+            inbox.put(connection.recv_bytes() or recv_handle(connection))
     except MemoryError:
-        os._exit(framing.OUT_OF_MEMORY)
+        os._exit(OUT_OF_MEMORY)
     finally:
         os._exit(0)
 
 
-def _run_next(inbox: Inbox, sink: BinaryIO, idle_bytes: int | None) -> int | None:
+def _run_next(inbox: Inbox, connection: Connection, idle_bytes: int | None) -> int | None:
     """Run the next task; return the memory of the idle worker after it."""
-    kind, body = inbox.get()
-    if kind != framing.TASK:
-        raise ValueError(f"expected a task, got a message of kind {kind!r}")
-    task, limits = pickle.loads(body)  # noqa: S301  from the server, which is trusted
-    del body
+    task, limits = pickle.loads(inbox.get())  # type: ignore[arg-type]  # noqa: S301  from the server, which is trusted
     if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.hasten, idle_bytes)
-    if task.reads and isinstance(task, CertificateTask):
+    if task.reads and task.function is certificate:
         idle_bytes = _load(_import_scipy, idle_bytes)
     _set_limits(limits, idle_bytes)
-    kind, body = _run(task, limits, inbox, sink)
+    kind, body = _run(task, inbox, connection)
     _lift_memory_limit()  # the next task may have a higher one, and is received without
-    framing.write(sink, kind, body)
+    connection.send_bytes(kind)
+    connection.send_bytes(body)
     return idle_bytes
 
 
-def _run(task: Task, limits: TaskLimits, inbox: Inbox, sink: BinaryIO) -> tuple[bytes, bytes]:
-    """Return the final message of the task. Raises MemoryError."""
-    with contextlib.closing(_ReportFile(task, limits.disk_bytes, inbox, sink)) as file:
+def _run(task: Task, inbox: Inbox, connection: Connection) -> tuple[bytes, bytes]:
+    """Return the end of the task. Raises MemoryError."""
+    with contextlib.closing(_ReportFile(task, inbox, connection)) as file:
         try:
-            source = _report_source(task, file)
-            return framing.RESULT, pack(task.run(source))
+            return RESULT, pack(task.run(_report_source(task, file)))
         except MemoryError:
             raise
         except ParameterError as error:
-            reply = framing.REJECTED, str(error)
-        except _NoSpaceError as error:
-            reply = framing.TOO_LARGE, str(error)
+            return REJECTED, str(error).encode()
         except BaseException:  # noqa: BLE001  the server logs the traceback
-            reply = framing.FAILED, f"\n{traceback.format_exc()}"
-    return reply[0], reply[1].encode()
+            return FAILED, traceback.format_exc().encode()
 
 
 class _ReportFile:
     """A round's reports in a file: requested at the first read, then read in pieces per pass."""
 
-    def __init__(self, task: Task, max_bytes: int, inbox: Inbox, sink: BinaryIO) -> None:
-        self.dtype = task.oracle.wire.dtype
-        self._max_bytes = max_bytes
+    def __init__(self, task: Task, inbox: Inbox, connection: Connection) -> None:
+        self._dtype = task.oracle.wire.dtype
         self._inbox = inbox
-        self._sink = sink
-        self._file: BinaryIO | None = None
-        self._bytes = 0
+        self._connection = connection
+        self._file: int | None = None
 
     def arrays(self) -> Iterator[Reports]:
         """Yield the reports."""
         if self._file is None:
-            self._fetch()
-        assert self._file is not None
-        step = max(1, _READ_BYTES // self.dtype.itemsize) * self.dtype.itemsize
-        for start in range(0, self._bytes, step):
-            data = os.pread(self._file.fileno(), min(step, self._bytes - start), start)
-            yield np.frombuffer(data, self.dtype)
-
-    def _fetch(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="ldprecover-")  # noqa: SIM115  closed by `close`
-        framing.write(self._sink, framing.SEND_REPORTS)
-        failure: _NoSpaceError | None = None
-        while True:
-            kind, piece = self._inbox.get()
-            if kind == framing.END_OF_REPORTS:
-                break
-            if failure is not None:
-                continue  # the server writes until the end, and only then reads the failure
-            self._bytes += len(piece)
-            if self._bytes > self._max_bytes:
-                failure = _NoSpaceError(
-                    f"the round's reports are more than {self._max_bytes} bytes"
-                )
-                continue
-            try:
-                self._file.write(piece)
-                self._file.flush()
-            except OSError as error:
-                failure = _NoSpaceError(
-                    f"the round's reports do not fit into a temporary file: {error.strerror}"
-                )
-        if failure is not None:
-            raise failure
+            self._connection.send_bytes(SEND_REPORTS)
+            self._file = int(self._inbox.get())
+        step = max(1, _READ_BYTES // self._dtype.itemsize) * self._dtype.itemsize
+        for start in range(0, os.fstat(self._file).st_size, step):
+            yield np.frombuffer(os.pread(self._file, step, start), self._dtype)
 
     def close(self) -> None:
         """Delete the file."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # `close` flushes again what could not be written
-                self._file.close()
+            os.close(self._file)
 
 
 def _report_source(task: Task, file: _ReportFile) -> ReportSource | None:

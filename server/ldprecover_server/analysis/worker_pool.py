@@ -1,19 +1,38 @@
-"""The worker processes of a server process: their number, timeouts and replacement."""
+"""The worker processes of a server process: their number, limits and ends."""
 
 import asyncio
 import contextlib
 import logging
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.reduction import send_handle
+from pathlib import Path
 
+from ldprecover import plugins
+from ldprecover.errors import ParameterError
 from ldprecover_server.analysis.admission import AdmissionQueue
 from ldprecover_server.analysis.tasks import Task
-from ldprecover_server.analysis.worker import TaskLimits
-from ldprecover_server.analysis.worker_process import WorkerProcess
-from ldprecover_server.errors import AnalysesBusyError, AnalysisFailedError, AnalysisTimeoutError
+from ldprecover_server.analysis.worker import (
+    OUT_OF_MEMORY,
+    REJECTED,
+    RESULT,
+    SEND_REPORTS,
+    TaskLimits,
+)
+from ldprecover_server.errors import (
+    AnalysesBusyError,
+    AnalysisFailedError,
+    AnalysisTimeoutError,
+    AnalysisTooLargeError,
+)
 from ldprecover_server.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -30,14 +49,166 @@ CONTENDED = 1 / 6
 _STOP_SECONDS = 1.0
 """Seconds that `stop` waits for threads that wait for the database."""
 
+_MAX_BYTES = 1 << 28
+"""The longest message of a worker in bytes."""
 
-@dataclass(eq=False)
+# With OpenBLAS's variables a worker takes the same kernels as the server, and gives the same bits.
+_INHERITED = (
+    "HOME",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+    "PATH",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "TMPDIR",
+)
+_ONE_THREAD = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def environment(server: Mapping[str, str]) -> dict[str, str]:
+    """Return a worker's environment: without the server's settings, keys and database."""
+    # Importing numba takes 1 s and 90 MB. numpy counts to the same bits, so a worker loads numba
+    # only for many reports ("late"), unless the server does without.
+    kernels = "numpy" if server.get("LDPRECOVER_KERNELS") == "numpy" else "late"
+    inherited = {name: server[name] for name in _INHERITED if name in server}
+    return inherited | _ONE_THREAD | {"LDPRECOVER_KERNELS": kernels}
+
+
+class _Worker:
+    """A process that runs tasks, one at a time, and starts with the first.
+
+    `kill` and `close` may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        """Held to start and to kill the process."""
+        self._is_killed = False
+        self._is_in_step = True
+        """Whether no message of an earlier task is left in the connection."""
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the live process."""
+        return None if self._process is None or self.is_over else self._process.pid
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it takes no further task: it has one, was killed, died, or its last one failed.
+
+        A rejected task has not failed.
+        """
+        has_ended = self._process is not None and self._process.poll() is not None
+        return self._is_killed or not self._is_in_step or has_ended
+
+    def run(self, task: Task, limits: TaskLimits, reports: Iterable[bytes]) -> bytes:
+        """Return the packed result of a task, whose packed reports the worker may request.
+
+        Raises ParameterError if the worker rejects the task. The process is over after all other
+        errors: AnalysisTooLargeError, AnalysisFailedError, and those of `reports`.
+        """
+        process = self._start()
+        self._is_in_step = False
+        try:
+            self._connection.send_bytes(pickle.dumps((task, limits)))
+            if (kind := self._connection.recv_bytes(1)) == SEND_REPORTS:
+                self._send(reports, limits.disk_bytes)
+                kind = self._connection.recv_bytes(1)
+            body = self._connection.recv_bytes(_MAX_BYTES)
+        except (EOFError, OSError) as error:
+            self.kill()  # without effect on the exit status of a process that has ended
+            if process.wait() == OUT_OF_MEMORY:
+                raise AnalysisTooLargeError(
+                    f"it needs more than {limits.memory_bytes} bytes of memory"
+                ) from error
+            raise AnalysisFailedError("its worker process has ended") from error
+        if kind == RESULT:
+            self._is_in_step = True
+            return body
+        if kind == REJECTED:
+            self._is_in_step = True
+            raise ParameterError(body.decode())
+        name = getattr(task.function, "__name__", "task")
+        _log.error("a %s of %s failed:\n%s", name, task.oracle.protocol, body.decode())
+        raise AnalysisFailedError("the server's log says why")
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_killed:
+                raise AnalysisFailedError("its worker process has ended")
+            if self._process is None:
+                try:
+                    self._process = self._popen()
+                except OSError as error:
+                    self._is_killed = True
+                    raise AnalysisFailedError(f"no worker process could start: {error}") from error
+            return self._process
+
+    def _popen(self) -> subprocess.Popen[bytes]:
+        self._connection, theirs = Pipe()
+        program = str(Path(__file__).with_name("__main__.py"))
+        names = plugins.loaded(plugins.GROUPS[:2])
+        with theirs:
+            return subprocess.Popen(  # noqa: S603  no argument comes from a caller
+                [sys.executable, "-P", program, str(theirs.fileno()), *names],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # a `print` in a plugin
+                pass_fds=[theirs.fileno()],
+                env=environment(os.environ),
+                process_group=0,  # Ctrl-C is for the server
+            )
+
+    def _send(self, reports: Iterable[bytes], max_bytes: int) -> None:
+        """Send the reports in an unnamed file, one item of `reports` in memory at a time."""
+        size = 0
+        try:
+            with tempfile.TemporaryFile(prefix="ldprecover-") as file:
+                for piece in reports:
+                    size += len(piece)
+                    if size > max_bytes:
+                        raise AnalysisTooLargeError(
+                            f"the round's reports are more than {max_bytes} bytes"
+                        )
+                    if self._is_killed:
+                        raise EOFError
+                    file.write(piece)
+                file.flush()
+                self._connection.send_bytes(b"")
+                send_handle(self._connection, file.fileno(), None)
+        except ConnectionError:
+            raise
+        except OSError as error:
+            raise AnalysisTooLargeError(
+                f"the round's reports do not fit into a temporary file: {error.strerror}"
+            ) from error
+
+    def kill(self) -> None:
+        """Kill the process.
+
+        A `run` in progress raises AnalysisFailedError, unless the result has arrived.
+        """
+        with self._lock:
+            self._is_killed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def close(self) -> None:
+        """Kill the process, wait for its end, and close the connection."""
+        self.kill()
+        if self._process is not None:
+            self._process.wait()
+            self._connection.close()
+
+
 class _Run:
-    worker: WorkerProcess
-    limits: TaskLimits
-    release: Callable[[], None]
-    """Releases the place."""
-    result: "asyncio.Future[bytes]"
+    """A task in progress."""
+
+    def __init__(self, worker: _Worker) -> None:
+        self.worker = worker
+        self.result: asyncio.Future[bytes] = asyncio.Future()
 
 
 class WorkerPool:
@@ -73,9 +244,8 @@ class WorkerPool:
         # How often a running analysis is checked for others that wait.
         self._check_seconds = min(1.0, seconds * CONTENDED)
         self._metrics = metrics
-        self._count = count
-        self._idle: list[WorkerProcess | None] = []
-        """One entry per free place; None before the first task, or if no process could start."""
+        self._idle = [_Worker() for _ in range(count)]
+        """One worker per free place."""
         self._runs: set[_Run] = set()
         self._is_idle = asyncio.Event()
         self._is_stopped = True
@@ -89,13 +259,12 @@ class WorkerPool:
     def pids(self) -> set[int]:
         """The process ids of live workers."""
         workers = [*self._idle, *(run.worker for run in self._runs)]
-        return {worker.pid for worker in workers if worker is not None and not worker.is_over}
+        return {worker.pid for worker in workers if worker.pid is not None}
 
     def start(self) -> None:
         """Accept tasks. A process starts with the first task for it, and then stays."""
         self._is_idle.set()
         self._is_stopped = False
-        self._idle = [None] * self._count
 
     def close(self) -> None:
         """Fail the tasks in progress, those in the queue and later ones, and kill the workers."""
@@ -113,9 +282,7 @@ class WorkerPool:
         except TimeoutError:
             _log.warning("an analysis still waits for the database")
         while self._idle:
-            worker = self._idle.pop()
-            if worker is not None:
-                worker.close()
+            self._idle.pop().close()
 
     async def run(
         self,
@@ -163,11 +330,7 @@ class WorkerPool:
         return await self._run(prepare, self._limits[True], admission.release_own, check)
 
     async def _run(
-        self,
-        prepare: Prepare,
-        limits: TaskLimits,
-        release: Callable[[], None],
-        check: Check,
+        self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None], check: Check
     ) -> bytes:
         """Return the packed result of an admitted task. Raises what `check` raises too."""
         try:
@@ -175,10 +338,17 @@ class WorkerPool:
         except BaseException:
             release()
             raise
-        began = time.monotonic()
+        now = began = time.monotonic()
         self._metrics.analyses_running.inc()
         try:
-            await self._wait(run, check)
+            while not run.result.done():
+                if (remaining := began + limits.seconds - now) <= 0:
+                    raise AnalysisTimeoutError(
+                        f"it did not finish within {limits.seconds:g} seconds"
+                    )
+                check(now - began)
+                await asyncio.wait([run.result], timeout=min(remaining, self._check_seconds))
+                now = time.monotonic()
             return run.result.result()
         finally:
             if not run.result.done():
@@ -189,90 +359,64 @@ class WorkerPool:
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
 
-    async def _wait(self, run: _Run, check: Check) -> None:
-        """Wait for the result. Raises AnalysisTimeoutError, and what `check` raises."""
-        now = began = time.monotonic()
-        seconds = run.limits.seconds
-        while not run.result.done():
-            if now >= began + seconds:
-                raise AnalysisTimeoutError(f"it did not finish within {seconds:g} seconds")
-            check(now - began)
-            remaining = began + seconds - now
-            await asyncio.wait([run.result], timeout=min(remaining, self._check_seconds))
-            now = time.monotonic()
-
     def _check_running(self) -> None:
         if self._is_stopped:
             raise _stopping()
 
     def _begin(self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None]) -> _Run:
         self._check_running()
-        loop = asyncio.get_running_loop()
         worker = self._idle.pop()
+        if worker.is_over:  # it died while it was idle
+            worker.close()
+            worker = _Worker()
+        run = _Run(worker)
+        loop = asyncio.get_running_loop()
+        # A daemon thread, so that a database that hangs does not keep the server from exiting.
+        thread = threading.Thread(
+            target=self._work, args=(loop, run, prepare, limits, release), daemon=True
+        )
         try:
-            if worker is None or worker.is_over:
-                if worker is not None:
-                    worker.close()
-                    worker = None
-                worker = WorkerProcess()
-            run = _Run(worker, limits, release, loop.create_future())
-            # A daemon thread, so that a database that hangs does not keep the server from exiting.
-            threading.Thread(
-                target=self._converse, args=(loop, run, prepare), name="analysis", daemon=True
-            ).start()
-        except (OSError, RuntimeError) as error:
-            self._idle.append(worker)
-            raise AnalysisFailedError(f"no worker process could start: {error}") from error
+            thread.start()
+        except RuntimeError as error:
+            self._idle.append(run.worker)
+            raise AnalysisFailedError(f"no thread could start: {error}") from error
         self._runs.add(run)
         self._is_idle.clear()
         return run
 
-    def _converse(self, loop: asyncio.AbstractEventLoop, run: _Run, prepare: Prepare) -> None:
+    def _work(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        run: _Run,
+        prepare: Prepare,
+        limits: TaskLimits,
+        release: Callable[[], None],
+    ) -> None:
         """Run the task in a thread, and then free its place."""
-        result, failure = b"", None
         try:
             task, reports = prepare()
-            result = run.worker.run(task, run.limits, reports)
+            outcome: bytes | BaseException = run.worker.run(task, limits, reports or ())
         except BaseException as error:  # noqa: BLE001  raised again by `run`
-            failure = error
-        worker: WorkerProcess | None = run.worker
+            outcome = error
         if run.worker.is_over:
             run.worker.close()
-            worker = self._new_worker()
-        _call(loop, lambda: self._end(run, worker, result, failure))
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+            loop.call_soon_threadsafe(self._end, run, outcome, release)
 
-    def _new_worker(self) -> WorkerProcess | None:
-        if self._is_stopped:
-            return None
-        try:
-            return WorkerProcess()
-        except OSError as error:
-            # The next task tries again.
-            _log.warning("no process for analyses could be started: %s", error)
-            return None
-
-    def _end(
-        self, run: _Run, worker: WorkerProcess | None, result: bytes, failure: BaseException | None
-    ) -> None:
+    def _end(self, run: _Run, outcome: bytes | BaseException, release: Callable[[], None]) -> None:
         self._runs.discard(run)
         if not run.result.done():
-            if failure is None:
-                run.result.set_result(result)
+            if isinstance(outcome, bytes):
+                run.result.set_result(outcome)
             else:
-                run.result.set_exception(failure)
-        if self._is_stopped and worker is not None:
-            worker.close()
-            worker = None
-        self._idle.append(worker)
-        run.release()
+                run.result.set_exception(outcome)
+        if self._is_stopped:
+            run.worker.close()
+        self._idle.append(_Worker() if run.worker.is_over else run.worker)
+        release()
         if not self._runs:
             self._is_idle.set()
 
 
 def _stopping() -> AnalysesBusyError:
     return AnalysesBusyError("the server stops")
-
-
-def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
-        loop.call_soon_threadsafe(callback)

@@ -9,7 +9,8 @@ import numpy as np
 import psutil
 
 from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle
-from ldprecover_server.analysis.tasks import AlarmsTask, RecoverTask, Task
+from ldprecover_server.analysis import tasks
+from ldprecover_server.analysis.tasks import Task
 from ldprecover_server.analysis.worker_pool import Prepare, WorkerPool
 from ldprecover_server.metrics import Metrics
 
@@ -49,14 +50,18 @@ def recovery(
     *,
     reads: bool = True,
     **fields: Any,
-) -> RecoverTask:
+) -> Task:
     """A task that reads reports."""
-    return RecoverTask(oracle, tally, RecoveryRequest(method, **fields), False, reads)
+    return Task(tasks.recovery, oracle, tally, reads, (RecoveryRequest(method, **fields),))
+
+
+def alarms_task(tally: Tally = TALLY, *, reads: bool = True) -> Task:
+    return Task(tasks.alarms, ORACLE, tally, reads)
 
 
 def alarms() -> Prepare:
     """A short analysis of the reports."""
-    return lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), [REPORTS.tobytes()])
+    return lambda: (alarms_task(), [REPORTS.tobytes()])
 
 
 def endless() -> Prepare:

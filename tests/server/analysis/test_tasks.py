@@ -6,7 +6,7 @@ import numpy as np
 
 from ldprecover import GRR
 from ldprecover.recovery import Conclusions, Dropped, Recovery, recover
-from ldprecover_server.analysis.tasks import RecoverResult, pack, unpack
+from ldprecover_server.analysis.tasks import pack, unpack
 
 
 def test_packed_recovery_with_conclusions_round_trips() -> None:
@@ -20,7 +20,7 @@ def test_packed_recovery_with_conclusions_round_trips() -> None:
     sent = Recovery(
         **{f.name: getattr(plain, f.name) for f in fields(plain)} | {"conclusions": concluded}
     )
-    got = unpack(RecoverResult, pack(RecoverResult(7, sent))).recovery
+    got = unpack(Recovery, pack(sent))
     assert got.recovered.tolist() == plain.recovered.tolist()
     assert got.conclusions is not None
     assert got.conclusions.standard_deviations is not None
@@ -29,4 +29,4 @@ def test_packed_recovery_with_conclusions_round_trips() -> None:
     assert [getattr(got.conclusions, name) for name in rest] == [
         getattr(concluded, name) for name in rest
     ]
-    assert unpack(RecoverResult, pack(RecoverResult(7, plain))).recovery.conclusions is None
+    assert unpack(Recovery, pack(plain)).conclusions is None

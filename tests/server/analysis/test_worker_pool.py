@@ -16,6 +16,7 @@ from tests.server.analysis.conftest import (
     REPORTS,
     TALLY,
     alarms,
+    alarms_task,
     begin,
     endless,
     recovery,
@@ -25,16 +26,10 @@ from tests.server.analysis.conftest import (
 from ldprecover import ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.recovery import ReportSource
-from ldprecover_server.analysis.tasks import (
-    AlarmsResult,
-    AlarmsTask,
-    RecoverResult,
-    Task,
-    unpack,
-)
-from ldprecover_server.analysis.worker_pool import WorkerPool
-from ldprecover_server.analysis.worker_process import environment
+from ldprecover.recovery import Recovery, ReportSource
+from ldprecover_server.analysis import tasks
+from ldprecover_server.analysis.tasks import AlarmsResult, Task, unpack
+from ldprecover_server.analysis.worker_pool import WorkerPool, environment
 from ldprecover_server.errors import (
     AnalysesBusyError,
     AnalysisFailedError,
@@ -72,14 +67,14 @@ async def test_worker_results_equal_direct_computation() -> None:
     async with running_pool() as pool:
         result = unpack(AlarmsResult, await pool.run(alarms()))
         pieces = [REPORTS[start : start + 700].tobytes() for start in range(0, len(REPORTS), 700)]
-        recovered = unpack(RecoverResult, await pool.run(lambda: (recovery("diffstats"), pieces)))
+        recovered = unpack(Recovery, await pool.run(lambda: (recovery("diffstats"), pieces)))
     assert (result.n, result.reports_read) == (len(REPORTS), True)
     assert result.alarms == raise_alarms(ORACLE, TALLY, ReportSource(ORACLE, REPORTS))
     expected = recover(ORACLE, REPORTS, "diffstats")
-    assert recovered.recovery.notes == expected.notes
-    assert recovered.recovery.targets == expected.targets
+    assert recovered.notes == expected.notes
+    assert recovered.targets == expected.targets
     for name in ("poisoned", "malicious", "genuine", "recovered"):
-        assert getattr(recovered.recovery, name).tolist() == getattr(expected, name).tolist(), name
+        assert getattr(recovered, name).tolist() == getattr(expected, name).tolist(), name
 
 
 async def test_loads_numba_for_many_reports_beside_the_memory_limit(
@@ -103,9 +98,7 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
             answers.append(await pool.run(partial(with_pieces, task, reports.tobytes())))
             loaded.append("llvmlite" in Path(f"/proc/{min(pool.pids)}/maps").read_text())
     assert loaded == [False, True, True]
-    assert (
-        len({unpack(RecoverResult, answer).recovery.recovered.tobytes() for answer in answers}) == 1
-    )
+    assert len({unpack(Recovery, answer).recovered.tobytes() for answer in answers}) == 1
 
 
 @pytest.mark.parametrize(
@@ -183,7 +176,7 @@ async def test_memory_limit_is_an_error_with_its_bytes() -> None:
         await pool.run(alarms())
 
 
-class ExplodingTask(AlarmsTask):
+class ExplodingTask(Task):
     """A task that takes more memory than any machine has, once its pickle is loaded."""
 
     def __reduce__(self) -> tuple[type, tuple[int]]:
@@ -193,14 +186,14 @@ class ExplodingTask(AlarmsTask):
 async def test_memory_limit_holds_while_the_task_is_loaded() -> None:
     async with running_pool(count=1) as pool:
         with pytest.raises(AnalysisTooLargeError, match="bytes of memory"):
-            await pool.run(lambda: (ExplodingTask(ORACLE, TALLY, 1e-3, False), None))
+            await pool.run(lambda: (ExplodingTask(tasks.alarms, ORACLE, TALLY), None))
         await pool.run(alarms())
 
 
 async def test_memory_limit_holds_while_reports_are_received() -> None:
     async with running_pool(count=1, memory_bytes=1 << 20) as pool:
         with pytest.raises(AnalysisTooLargeError, match="more than 1048576 bytes of memory"):
-            await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), 100 * [bytes(1 << 20)]))
+            await pool.run(lambda: (alarms_task(), 100 * [bytes(1 << 20)]))
 
 
 async def test_memory_limit_of_one_task_does_not_hold_for_the_next() -> None:
@@ -210,7 +203,7 @@ async def test_memory_limit_of_one_task_does_not_hold_for_the_next() -> None:
     earlier = tuple((wide, Tally(tally.summary + i, tally.n)) for i in range(20))
     large = recovery("norm-sub", wide, tally, reads=False, history=earlier)
     async with running_pool(count=1, anonymous_bytes=1 << 22) as pool:
-        await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, False), None))
+        await pool.run(lambda: (alarms_task(reads=False), None))
         await pool.run(lambda: (large, None), keyed=True)
         with pytest.raises(AnalysisTooLargeError, match="more than 4194304 bytes of memory"):
             await pool.run(lambda: (large, None))
@@ -223,6 +216,18 @@ async def test_disk_limit_is_an_error_and_reports_are_read_to_the_end() -> None:
                 await pool.run(alarms())
 
 
+async def test_full_disk_is_an_error_of_the_analysis() -> None:
+    async with running_pool(count=1) as pool:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        try:
+            with pytest.raises(AnalysisTooLargeError, match="do not fit into a temporary file"):
+                await pool.run(alarms())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        await pool.run(alarms())
+
+
 async def test_deleted_reports_end_only_their_analysis() -> None:
     def pieces() -> Iterator[bytes]:
         yield REPORTS[:10].tobytes()
@@ -230,7 +235,7 @@ async def test_deleted_reports_end_only_their_analysis() -> None:
 
     async with running_pool(count=1) as pool:
         with pytest.raises(ReportsGoneError):
-            await pool.run(lambda: (AlarmsTask(ORACLE, TALLY, 1e-3, True), pieces()))
+            await pool.run(lambda: (alarms_task(), pieces()))
         await pool.run(alarms())
 
 
@@ -286,9 +291,7 @@ async def test_huge_round_passes_through_little_memory() -> None:
 
     async with running_pool(count=1, memory_bytes=1 << 26) as pool:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        result = unpack(
-            AlarmsResult, await pool.run(lambda: (AlarmsTask(ORACLE, tally, 1e-3, True), pieces()))
-        )
+        result = unpack(AlarmsResult, await pool.run(lambda: (alarms_task(tally), pieces())))
         assert result.n == tally.n
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10  # KiB
 
@@ -324,7 +327,7 @@ async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None
     task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
 
     async with running_pool(count=1) as pool:
-        result = unpack(RecoverResult, await pool.run(lambda: (task, [reports.tobytes()]))).recovery
+        result = unpack(Recovery, await pool.run(lambda: (task, [reports.tobytes()])))
     expected = recover(oracle, reports, RecoveryRequest("detection", targets=[3]))
     assert result.recovered.tolist() == expected.recovered.tolist()
 

@@ -17,7 +17,6 @@ from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
-from ldprecover_server.analysis.tasks import RecoverResult
 from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
@@ -167,21 +166,13 @@ async def recover_frequencies(
     """Recover the frequencies from the stored counts, which may be poisoned."""
     recovery_request = body or RecoveryRequest()
 
-    def write(result: RecoverResult, labels: bytes) -> Response:
+    def write(recovery: Recovery, labels: bytes) -> Response:
         if form == "csv":
-            return _recovery_as_csv(round, result.recovery, decode_labels(labels))
-        message = _recovered(round, recovery_request, result, labels)
+            return _recovery_as_csv(round, recovery, decode_labels(labels))
+        message = _recovered(round, recovery_request, recovery, labels)
         return json_response(message, labels=labels)
 
-    analyse = partial(
-        caller.services.analyses.recover,
-        round,
-        recovery_request.core_request(),
-        recovery_request.targets,
-        recovery_request.canaries,
-        recovery_request.history,
-        caller,
-    )
+    analyse = partial(caller.services.analyses.recover, round, recovery_request, caller)
     return await _respond(
         request, round, caller, analyse, write, result_bytes=32 * round.oracle.domain_size
     )
@@ -214,9 +205,8 @@ async def _respond(
 
 
 def _recovered(
-    round: RoundInfo, recovery_request: RecoveryRequest, result: RecoverResult, labels: bytes
+    round: RoundInfo, recovery_request: RecoveryRequest, recovery: Recovery, labels: bytes
 ) -> Recovered:
-    recovery = result.recovery
     conclusions, items = recovery.conclusions, decode_labels(labels)
     return Recovered.model_construct(
         round=round.id,
@@ -224,7 +214,7 @@ def _recovered(
         eta=recovery.eta,
         targets=recovery.targets,
         malicious_model=recovery_request.malicious_model,
-        n=result.n,
+        n=recovery.n,
         malicious_sum=recovery.malicious_sum,
         items=[],
         poisoned=recovery.poisoned.tolist(),
