@@ -13,13 +13,13 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, ClassVar
 
-import httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from tests.forked import Process, start_python
 from tools.postgres import Cluster, memory_folder
 
+from ldprecover_client._httpx import httpx
 from ldprecover_server.storage import Storage
 
 ADMIN_KEY = "an-admin-key-for-tests"

@@ -165,6 +165,6 @@ _SLOW_HINT = (
 
 def _timed_out(error: Exception) -> bool:
     """Return whether the connection was made, and then the server took too long."""
-    from httpx import ReadTimeout, WriteTimeout
+    from ldprecover_client._httpx import httpx
 
-    return isinstance(error.__cause__, ReadTimeout | WriteTimeout)
+    return isinstance(error.__cause__, httpx.ReadTimeout | httpx.WriteTimeout)

@@ -1,4 +1,4 @@
-"""Synchronous and asynchronous HTTP clients; the only module that imports httpx.
+"""Synchronous and asynchronous HTTP clients.
 
 `calls` has the requests, `retry` the retry policy, and `answers` the readers of responses.
 """
@@ -16,9 +16,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
 from typing import Any, Self, TypeVar
 
-import httpx
-
 from ldprecover_client import calls
+from ldprecover_client._httpx import httpx
 from ldprecover_client.answers import (
     Answer,
     Frequencies,
@@ -44,7 +43,6 @@ from ldprecover_client.retry import (
     may_follow_work,
     retry_after_seconds,
 )
-from ldprecover_client.timeouts import TimeoutBackend
 from ldprecover_client.transport_security import is_loopback, warn_if_unencrypted
 
 MAX_ANSWER_BYTES = 64 << 20
@@ -136,6 +134,7 @@ class _BaseClient:
         if key is not None and self.is_network:
             warn_if_unencrypted(self.url, "key", stacklevel=3)
         self._key = key
+        self._deadline: float = options["deadline"]
         self._retries: Retries = options["retries"] or Retries()
         self._sleep = options["sleep"]
         self._clock = options["clock"]
@@ -156,7 +155,7 @@ class _BaseClient:
             headers["Authorization"] = f"Bearer {self._key}"
         return {
             "headers": headers,
-            "timeout": self._options["timeout"],
+            "timeout": min(self._options["timeout"], self._deadline),
             "transport": self._options["transport"],
             "verify": _tls_context(self.url),
             "limits": httpx.Limits(
@@ -257,6 +256,10 @@ class _BaseClient:
         return calls.submit(reference, packed, key, compress=compress, ticket=ticket)
 
 
+def _too_late(seconds: float) -> httpx.ReadTimeout:
+    return httpx.ReadTimeout(f"no whole answer in {seconds:g} seconds")
+
+
 class _Body:
     """Collects a response body of at most MAX_ANSWER_BYTES."""
 
@@ -283,11 +286,12 @@ class Client(_BaseClient):
     """A client of a server. A context manager; threads may share it.
 
     `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
-    of a request, `deadline` those of the whole request. `analysis_timeout` replaces both for
-    `recover`, `certify` and `alarms`: by default a server queues an analysis of a
-    caller with a key for up to 600 seconds and computes for up to 600, and without a key for a
-    tenth of that. `transport` is an httpx transport to use instead of the network; `sleep`, `clock`
-    and `rng` are the waiting, time and randomness of retries.
+    of a request, such as one read, and `deadline` the seconds until the whole body of the response
+    is read; only `AsyncClient` applies it while the head arrives. `analysis_timeout` replaces both
+    for `recover`, `certify` and `alarms`: by default a server queues an analysis of a caller with a
+    key for up to 600 seconds and computes for up to 600, and without a key for a tenth of that.
+    `transport` is an httpx transport to use instead of the network; `sleep`, `clock` and `rng` are
+    the waiting, time and randomness of retries.
 
     Every call raises RefusedError for a problem that the server states, UnansweredError after the
     last retry, InvalidAnswerError or InconsistentRoundError for a response that does not fit the
@@ -327,14 +331,7 @@ class Client(_BaseClient):
             rng=rng,
         )
         self._http = httpx.Client(**self._settings(_MAX_CONNECTIONS))
-        self._limits = {False: deadline, True: analysis_timeout}  # by Call.is_analysis
-        self._analysis_timeout = {"timeout": httpx.Timeout(timeout, read=analysis_timeout)}
-        self._backend = TimeoutBackend()
-        for http_transport in (self._http._transport, *self._http._mounts.values()):
-            if isinstance(http_transport, httpx.HTTPTransport):
-                # httpx has no public way to limit the time of a whole response head. These private
-                # names are why pyproject.toml allows one minor version of httpx.
-                http_transport._pool._network_backend = self._backend
+        self._analysis_timeout = analysis_timeout
 
     def __enter__(self) -> Self:
         return self
@@ -493,15 +490,18 @@ class Client(_BaseClient):
         return self._parse(call, backoff, answer)
 
     def _send(self, call: Call[Any]) -> Outcome:
-        request = self._request(call) | (self._analysis_timeout if call.is_analysis else {})
+        request, seconds = self._request(call), self._deadline
+        if call.is_analysis:
+            seconds = self._analysis_timeout
+            request["timeout"] = httpx.Timeout(self._options["timeout"], read=seconds)
+        end = time.monotonic() + seconds
         try:
-            with (
-                self._backend.limit(self._limits[call.is_analysis]),
-                self._http.stream(**request) as response,
-            ):
+            with self._http.stream(**request) as response:
                 body = _Body(call, response)
                 for piece in response.iter_bytes():
                     body.add(piece)
+                    if time.monotonic() > end:
+                        return _too_late(seconds)
         except httpx.TransportError as error:
             return error
         return body.answer()
@@ -541,7 +541,6 @@ class AsyncClient(_BaseClient):
             rng=rng,
         )
         self._http = httpx.AsyncClient(**self._settings(_MAX_ASYNC_CONNECTIONS))
-        self._seconds = deadline
 
     async def __aenter__(self) -> Self:
         return self
@@ -578,7 +577,7 @@ class AsyncClient(_BaseClient):
     async def _send(self, call: Call[Any]) -> Outcome:
         try:
             async with (
-                asyncio.timeout(self._seconds),
+                asyncio.timeout(self._deadline),
                 self._http.stream(**self._request(call)) as response,
             ):
                 body = _Body(call, response)
@@ -587,5 +586,5 @@ class AsyncClient(_BaseClient):
         except httpx.TransportError as error:
             return error
         except TimeoutError:
-            return httpx.ReadTimeout(f"no whole answer in {self._seconds:g} seconds")
+            return _too_late(self._deadline)
         return body.answer()

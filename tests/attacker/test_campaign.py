@@ -3,7 +3,6 @@
 import sys
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from tests.client.conftest import Collector
@@ -12,6 +11,7 @@ from ldprecover import ParameterError, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import AA, MGA, Attack, Campaign, Manip, Several
 from ldprecover_client import RefusedError
+from ldprecover_client._httpx import httpx
 
 ITEMS = tuple(f"city {i}" for i in range(30))
 

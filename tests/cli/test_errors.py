@@ -1,6 +1,5 @@
 """Exit codes and messages of errors."""
 
-import httpx
 import pytest
 
 from ldprecover import ParameterError, ReportError
@@ -13,6 +12,7 @@ from ldprecover_client import (
     RefusedError,
     UnansweredError,
 )
+from ldprecover_client._httpx import httpx
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 from tests.cli.conftest import Run
 from tests.forked import Process, start_python
 
 from ldprecover_cli.serve import serve_options
+from ldprecover_client._httpx import httpx
 from ldprecover_server import Settings
 
 Serve = Callable[..., Process]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
-import httpx
 import pytest
 from hypothesis import settings
 from tests.client.messages import round_message
@@ -27,6 +26,7 @@ from ldprecover_client import (
     Retries,
     UnansweredError,
 )
+from ldprecover_client._httpx import httpx
 
 settings.register_profile("ldprecover", deadline=None)
 settings.load_profile("ldprecover")

@@ -10,7 +10,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any, NoReturn
 
-import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +23,7 @@ from ldprecover_client import (
     RefusedError,
     Reporter,
 )
+from ldprecover_client._httpx import httpx
 
 RIGHT, WRONG, WORSE, OTHER = (letter * 22 + "." + letter * 22 for letter in "rwxo")
 

@@ -4,12 +4,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
 from tests.client.conftest import Collector, Stub
-from tests.client.test_timeouts import trickling
+from tests.client.test_timeouts import HEAD, trickling
 
 from ldprecover_client import Client, RefusedError, Retries, UnansweredError
+from ldprecover_client._httpx import httpx
 from ldprecover_server import Settings
 
 ANALYSES: list[Callable[[Client], Any]] = [
@@ -61,7 +61,7 @@ def test_other_calls_have_ordinary_timeout(call: Callable[[Client], Any]) -> Non
 def test_analysis_ignores_deadline() -> None:
     """The response trickles in, each byte in time."""
     with (
-        trickling(b"", b"H") as url,
+        trickling(HEAD, b" ") as url,
         Client(url, deadline=5.0, analysis_timeout=0.1, retries=Retries(attempts=1)) as server,
         pytest.raises(UnansweredError, match=r"no whole answer in 0\.1 seconds"),
     ):

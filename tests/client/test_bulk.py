@@ -3,7 +3,6 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from ldprecover_client import (
     bulk,
     submit_reports,
 )
+from ldprecover_client._httpx import httpx
 
 Submit = Callable[..., BulkReceipt]
 

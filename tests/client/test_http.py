@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from tests.client.conftest import Collector, Stub
 from tests.client.messages import (
@@ -24,6 +23,7 @@ from ldprecover_client import (
     UnansweredError,
 )
 from ldprecover_client import http as client_http
+from ldprecover_client._httpx import httpx
 
 KEY = "0123456789abcdef0123456789abcdef"
 PACKED = bytes.fromhex("010000000000") + bytes.fromhex("ffffffff0200")
@@ -406,22 +406,35 @@ def test_plain_http_reads_no_certificates(certificate_reads: Any, kind: Any) -> 
     assert not certificate_reads
 
 
+@pytest.fixture
+def contexts(monkeypatch: pytest.MonkeyPatch):
+    """The TLS context of each HTTP client that is created, of either kind."""
+    contexts: list[ssl.SSLContext] = []
+    for kind in (httpx.Client, httpx.AsyncClient):
+
+        def recorded(self, *args: Any, _init: Any = kind.__init__, **options: Any) -> None:
+            contexts.append(options["verify"])
+            _init(self, *args, **options)
+
+        monkeypatch.setattr(kind, "__init__", recorded)
+    return contexts
+
+
 def test_certificates_are_read_once(
-    certificate_reads: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    certificate_reads: Any, contexts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    clients: list[Any] = [kind("https://a.test") for kind in (Client, AsyncClient, Client)]
-    pools = [client._http._transport._pool for client in clients]
-    assert len({pool._ssl_context for pool in pools}) == len(certificate_reads) == 1
-    assert pools[0]._ssl_context.verify_mode is ssl.CERT_REQUIRED
-    assert pools[0]._ssl_context.check_hostname
+    for kind in (Client, AsyncClient, Client):
+        kind("https://a.test")
+    assert len(set(contexts)) == len(certificate_reads) == 1
+    assert contexts[0].verify_mode is ssl.CERT_REQUIRED
+    assert contexts[0].check_hostname
     # Other certificates in the environment are other certificates to trust.
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     Client("https://a.test")
     assert len(certificate_reads) == 2
 
 
-def test_plain_http_trusts_no_certificate() -> None:
-    client: Any = Client("http://a.test")
-    context = client._http._transport._pool._ssl_context
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert not context.get_ca_certs()
+def test_plain_http_trusts_no_certificate(contexts: Any) -> None:
+    Client("http://a.test")
+    assert contexts[0].verify_mode is ssl.CERT_REQUIRED
+    assert not contexts[0].get_ca_certs()

@@ -2,7 +2,6 @@ import math
 import sys
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +12,7 @@ from ldprecover import GRR, OLH, OUE, ParameterError, RoundParameters
 from ldprecover.protocols import MAX_USERS
 from ldprecover.protocols.wire import pack
 from ldprecover_client import ArgumentError, Population, load_dataset
+from ldprecover_client._httpx import httpx
 
 ORACLES = [GRR(0.5, 4), OUE(0.5, 4), OLH(0.5, 4, 3)]
 WEIGHTS = [10, 5, 4, 1]

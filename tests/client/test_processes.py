@@ -7,12 +7,12 @@ import threading
 from pathlib import Path
 from typing import Any, NoReturn
 
-import httpx
 import pytest
 from tests.client.conftest import Collector, Send
 from tests.forked import start_python
 
 from ldprecover_client import Ledger, Reporter
+from ldprecover_client._httpx import httpx
 
 pytestmark = pytest.mark.usefixtures("forking")
 

@@ -8,7 +8,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any, NoReturn
 
-import httpx
 import numpy as np
 import pytest
 from tests.client.conftest import Collector, LeavePending, MakeReporter, Send
@@ -30,6 +29,7 @@ from ldprecover_client import (
     UnknownItemError,
     UnknownProtocolError,
 )
+from ldprecover_client._httpx import httpx
 from ldprecover_client.reporter import MAX_EPSILON
 
 PROTOCOLS = ["grr", "oue", "olh"]

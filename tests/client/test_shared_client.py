@@ -4,7 +4,6 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 from tests.client.conftest import Collector
 
@@ -19,6 +18,7 @@ from ldprecover_client import (
     Retries,
     UnansweredError,
 )
+from ldprecover_client._httpx import httpx
 
 USERS = 50
 

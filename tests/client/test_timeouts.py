@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.client.conftest import Collector
+from tests.client.conftest import BlockingClient
 
 from ldprecover_client import Client, Retries, UnansweredError
 
@@ -38,26 +38,20 @@ def trickling(whole: bytes, trickled: bytes) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("whole", "trickled"),
-    [(HEAD, b" "), (b"HTTP/1.1 202 Accepted\r\nX: ", b"x"), (b"", b"H")],
-    ids=["body", "head", "all"],
+    ("kind", "whole", "trickled"),
+    [
+        (Client, HEAD, b" "),
+        (BlockingClient, HEAD, b" "),
+        (BlockingClient, b"HTTP/1.1 202 Accepted\r\nX: ", b"x"),
+        (BlockingClient, b"", b"H"),
+    ],
+    ids=["sync body", "async body", "async head", "async all"],
 )
-def test_trickling_response_times_out(client_class: Any, whole: bytes, trickled: bytes) -> None:
+def test_trickling_response_times_out(kind: Any, whole: bytes, trickled: bytes) -> None:
     """Bytes arrive every 10 ms, and each may take 30 s; the whole response would take hours."""
     with (
         trickling(whole, trickled) as url,
-        client_class(url, deadline=0.1, retries=Retries(attempts=1)) as server,
+        kind(url, deadline=0.1, retries=Retries(attempts=1)) as server,
         pytest.raises(UnansweredError, match=r"no whole answer in 0\.1 seconds"),
     ):
         server.submit("r1", b"\1\0\0\0", "key")
-
-
-def test_deadline_applies_to_one_request(collector: Collector) -> None:
-    """The next request on the same connection has its full time."""
-    collector.add()
-    with collector.listening() as url, Client(url, deadline=30.0) as server:
-        for i in range(3):
-            assert server.submit("r1", bytes(6), f"key-{i}")["accepted"] == 1
-        assert server._backend.step_timeout(None) is None
-        assert server._backend.step_timeout(5.0) == 5.0
-    assert len(collector.connections) == 1

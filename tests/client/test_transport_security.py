@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from ldprecover_client import (
@@ -14,6 +13,7 @@ from ldprecover_client import (
     Reporter,
     transport_security,
 )
+from ldprecover_client._httpx import httpx
 
 TICKET = "t" * 22 + "." + "t" * 22
 REMOTE = "http://collector.test"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from tests.cli.demo.conftest import (
     StartDemo,
@@ -20,6 +19,7 @@ from tests.forked import Process
 
 from ldprecover_attacker import ATTACKS
 from ldprecover_cli.demo.page import PageServer, page_server
+from ldprecover_client._httpx import httpx
 from ldprecover_experiments import Demo, DemoSettings
 
 SETTINGS = DemoSettings(users=2000, protocol="grr", targets=3)

@@ -5,12 +5,12 @@ import signal
 import socket
 from typing import Any
 
-import httpx
 import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess, StartServer
 
 from ldprecover_client import Ledger, transport_security
+from ldprecover_client._httpx import httpx
 
 TICKET = "w" * 22 + "." + "w" * 22
 
