@@ -82,7 +82,6 @@ CERTIFICATE: dict[str, Any] = {
         {
             "certified": True,
             "tolerance": 0.2,
-            "sentence": "The first 1 is a.",
             "top": 1,
             "items": [0],
             "certain": [],

@@ -223,37 +223,13 @@ def test_server_without_scipy_says_what_is_missing(
     assert "with scipy, the extra certify" in response.json()["detail"]
 
 
-def test_claims_are_answered_in_sentences(in_process: InProcess) -> None:
-    oracle = frequency_oracle("oue", 1.0, 11)
-    id, tally = fill(in_process, oracle, 40_000)
-    response = in_process.post(f"/rounds/{id}/certificate", json=REQUEST)
-    total, one, lead, behind, first = (each["sentence"] for each in response.json()["answers"])
-    intervals = r"If at most 1 % of all reports were forged, between \S+ and \S+ % of the honest "
-    assert re.match(
-        intervals + r"users hold 3 or Łódź\. More than 25 % of the honest users hold 3 or Łódź\. "
-        r"That holds even if up to \S+ % of all reports were forged\.$",
-        total,
-    )
-    assert re.match(intervals + r"users hold 2\.$", one)
-    assert re.match(
-        r"3 is ahead of e\. That holds even if up to \S+ % of all reports were forged\.$", lead
-    )
-    assert behind == "Not certified, and not so among the numbers as collected: 2 is ahead of 3."
-    assert first.startswith("The first 2 are 3 and 2. That holds even if up to ")
-    # No number of a sentence promises more than the certificate.
-    certificate = certify(oracle, tally, 0.01, 0.9)
-    shown = float(first.removesuffix(" % of all reports were forged.").rpartition(" ")[2]) / 100
-    tolerance = certificate.tolerance(AmongFirst((0, 1), 2))
-    assert tolerance is not None
-    assert 0.99 * tolerance < shown <= tolerance
-    # A claim may hold at a smaller share than the assumed one.
+def test_claim_may_hold_at_a_smaller_share_than_assumed(in_process: InProcess) -> None:
+    id, _ = fill(in_process, frequency_oracle("oue", 1.0, 11), 40_000)
     body = {"malicious_share": 0.2, "questions": [{"top": 2}, {"ahead": [2, 3]}]}
     open_claim, noise = in_process.post(f"/rounds/{id}/certificate", json=body).json()["answers"]
     assert not open_claim["certified"]
-    assert open_claim["tolerance"] == pytest.approx(tolerance, rel=0.1)
-    assert open_claim["sentence"].endswith("but this is not certain if 20 % were.")
+    assert 0 < open_claim["tolerance"] < 0.2
     assert noise["tolerance"] is None
-    assert "among the numbers as collected" in noise["sentence"]
 
 
 def test_mean_of_numbers_is_certified(in_process: InProcess) -> None:
@@ -274,11 +250,6 @@ def test_mean_of_numbers_is_certified(in_process: InProcess) -> None:
     assert proven["certified"]
     assert proven["tolerance"] == certificate.tolerance(Ahead(1, 0, by=0.2))
     assert proven["estimate"] == pytest.approx(numbers.mean(), abs=0.1)
-    assert re.match(
-        r"If at most 1 % of all reports were forged, the mean of the honest users' numbers is "
-        r"between \S+ and \S+\. The mean is above 0\.2\. That holds even if up to \S+ % of all ",
-        proven["sentence"],
-    )
     assert not false["certified"]
 
 
@@ -315,22 +286,6 @@ def test_attacked_round_says_how_many_reports_are_malicious(
     # The claim holds in the estimate, which the malicious reports raised.
     assert unproven["estimate"] > 0.7
     assert (unproven["certified"], unproven["tolerance"]) == (False, None)
-    least_shown = [
-        re.search(r"; the reports prove that at least (\S+) % were\.$", proven["sentence"]),
-        re.search(
-            r"not certain: the reports prove that at least (\S+) % of them were not honest, and "
-            r"\S+ % would be enough to change it\.$",
-            narrow["sentence"],
-        ),
-        re.search(
-            r"not certain: the reports prove that at least (\S+) % of them were not honest, which "
-            r"is enough to change it\.$",
-            unproven["sentence"],
-        ),
-    ]
-    for shown in least_shown:
-        assert shown
-        assert 0.99 * least < float(shown[1]) / 100 <= least
 
 
 def test_share_below_the_proven_one_is_a_problem(

@@ -9,6 +9,7 @@ from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
+from ldprecover_cli.result.claims import sentences
 
 MaliciousShare = Annotated[
     float | None,
@@ -161,14 +162,5 @@ def _show(result: Mapping[str, Any], title: str) -> None:
     out.print(plain_table("item", "percent", rows=rows, numbers=1))
     if len(lower) > _ROWS:
         out.print(f"… and {len(lower) - _ROWS:,} more items (--json shows all).")
-    if mean := result.get("mean"):
-        from decimal import ROUND_CEILING, ROUND_FLOOR
-
-        from ldprecover_interface.certificates import number
-
-        low, high = number(mean["lower"], ROUND_FLOOR), number(mean["upper"], ROUND_CEILING)
-        out.print(f"The mean of the honest users' numbers is between {low} and {high}.")
-    for answer in result["answers"]:
-        out.print(plain(answer["sentence"]))
-    if least := result["least_malicious_share"]:
-        out.print(f"The reports prove that at least {100 * least:.3g} % of them are malicious.")
+    for sentence in sentences(result):
+        out.print(plain(sentence))

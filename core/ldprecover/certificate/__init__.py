@@ -4,15 +4,8 @@ A recovery guesses what was added; a certificate assumes only how many reports w
 `undetectable` says what these could do without a trace.
 """
 
-from ldprecover.certificate.certificates import (
-    Ahead,
-    AmongFirst,
-    Certificate,
-    Claim,
-    MoreThan,
-    Ranking,
-    certify,
-)
+from ldprecover.certificate.certificates import Certificate, Claim, Ranking, certify
+from ldprecover.certificate.questions import Ahead, AmongFirst, MoreThan
 from ldprecover.certificate.undetectable import Undetectable, undetectable
 
 __all__ = [

@@ -33,47 +33,6 @@ class Claim(Protocol):
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """More users hold `item` than `other`: more than a share `by` of all.
-
-    In a round for numbers, `Ahead(1, 0, by=x)` says that their mean is above x.
-    """
-
-    item: int
-    other: int
-    by: float = 0.0
-
-    def holds(self, region: Region) -> bool:
-        """Return whether it holds for all frequencies of a region."""
-        return region.total((self.item,), (self.other,))[0] > self.by
-
-
-@dataclass(frozen=True)
-class AmongFirst:
-    """Of each of the `items`, fewer than `k` other items are held by as many users."""
-
-    items: tuple[int, ...]
-    k: int
-
-    def holds(self, region: Region) -> bool:
-        """Return whether it holds for all frequencies of a region."""
-        # Each item is itself among those that as many users may hold.
-        return bool(np.sum(region.upper >= region.lower[list(self.items)].min()) <= self.k)
-
-
-@dataclass(frozen=True)
-class MoreThan:
-    """More than a `share` of the users hold one of the `items`."""
-
-    items: tuple[int, ...]
-    share: float
-
-    def holds(self, region: Region) -> bool:
-        """Return whether it holds for all frequencies of a region."""
-        return region.total(self.items)[0] > self.share
-
-
-@dataclass(frozen=True)
 class Ranking:
     """The items that are `certain` to be among the first k, and those that are `possible`."""
 

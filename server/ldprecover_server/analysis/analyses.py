@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
+from ldprecover.certificate.questions import CertificateResult, ImpossibleShareError
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import find_items
@@ -25,8 +26,7 @@ from ldprecover.recovery import (
     chosen_method,
 )
 from ldprecover_interface import results
-from ldprecover_interface.certificates import CertificateRequest, ImpossibleShareError
-from ldprecover_interface.questions import AnyQuestion, CertificateResult
+from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_server.analysis import tasks
 from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.tasks import AlarmsResult, Task, VerdictResult, unpack
@@ -176,17 +176,17 @@ class Analyses:
 
     async def certify(
         self, round: RoundInfo, request: CertificateRequest, caller: Caller
-    ) -> tuple[CertificateResult, tuple[AnyQuestion, ...]]:
-        """Return what a round proves, and the questions about its items.
+    ) -> CertificateResult:
+        """Return what a round proves.
 
         Raises NoReportsError, ShareTooSmallError, ParameterError, for a request from reports
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
-        analysis, result = await self._run(caller, self._certificate, round, request)
-        if not result.is_possible:
+        result = (await self._run(caller, self._certificate, round, request))[1]
+        if result.lower is None:
             error = ImpossibleShareError(result)
             raise ShareTooSmallError(str(error), error.least_malicious_share)
-        return result, analysis.arguments[3]
+        return result
 
     def verdict(self, round: RoundInfo) -> tuple[Analysis[VerdictResult], int]:
         """Return the analysis for a round's verdict, and the number of reports.

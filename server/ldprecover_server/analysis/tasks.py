@@ -8,6 +8,12 @@ import msgspec
 import numpy as np
 
 from ldprecover.certificate import certify
+from ldprecover.certificate.questions import (
+    CertificateResult,
+    Question,
+    certificate_result,
+    share_of_tickets,
+)
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
@@ -22,12 +28,6 @@ from ldprecover.recovery import (
     RecoveryRequest,
     ReportSource,
     run_method,
-)
-from ldprecover_interface.questions import (
-    AnyQuestion,
-    CertificateResult,
-    certificate_result,
-    share_of_tickets,
 )
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def certificate(
     malicious_share: float | None,
     malicious_tickets: int | None,
     confidence: float,
-    questions: tuple[AnyQuestion, ...],
+    questions: tuple[Question, ...],
     seed: str | None,
 ) -> CertificateResult:
     """Return a certificate, for a share of malicious reports or a number of tickets.

@@ -112,7 +112,10 @@ def test_errors_of_certify(
     [
         ("--top 1", "--items, --ahead, --top and --mean-above need --malicious-share"),
         ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),
-        ("--malicious-share 0", "nothing is certified if no report was forged: the reports "),
+        (
+            "--malicious-share 0",
+            "nothing is certified if at most 0 % of all reports were forged: the ",
+        ),
     ],
 )
 def test_errors_of_recompute(

@@ -9,13 +9,13 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
+from ldprecover.certificate.questions import CertificateResult
 from ldprecover.items import with_labels
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
-from ldprecover_interface.questions import AnyQuestion, CertificateResult
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.errors import (
     InvalidParameterError,
@@ -46,8 +46,6 @@ round_router = APIRouter(prefix=paths.ROUND, tags=["results"], route_class=BodyR
 """The routes that need a round in the path."""
 
 R = TypeVar("R")
-
-_Certificate = tuple[CertificateResult, tuple[AnyQuestion, ...]]
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
@@ -277,9 +275,9 @@ async def certify_round(
     The intervals hold for every attack by at most a share of the reports.
     """
 
-    def write(certificate: _Certificate, labels: bytes) -> Response:
+    def write(certificate: CertificateResult, labels: bytes) -> Response:
         items = decode_labels(labels)
-        message = certified(round.id, *certificate, items)
+        message = certified(round.id, certificate, items)
         if form == "csv":
             return _certificate_as_csv(message, items)
         message.items = []

@@ -3,6 +3,7 @@
 import { isAbort, post, roundPath, sentenceOf } from "../api.js";
 import { announce, field, fill, h } from "../dom.js";
 import { count, share as percent } from "../format.js";
+import { leaderText, totalText } from "./claims.js";
 import { FORGED } from "./settings.js";
 
 const LAST = FORGED.at(-1);
@@ -78,8 +79,8 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
     const [leader, ...others] = answer.answers;
     show(
       leader.certified ? "good" : least > 0 ? "bad" : "",
-      h("p", {}, h("strong", {}, leader.sentence)),
-      others.map((each) => h("p", {}, each.sentence)),
+      h("p", {}, h("strong", {}, leaderText(leader, answer))),
+      others.map((total) => h("p", {}, totalText(total, answer))),
       h("p", { class: "quiet" }, answer.assumption),
     );
   }
