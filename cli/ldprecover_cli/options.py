@@ -199,7 +199,7 @@ def _number(text: str) -> float | None:
 
 def quick_retries() -> "Retries":
     """Return retries for interactive use: give up after 15 seconds."""
-    from ldprecover_client import Retries
+    from ldprecover_client.retry import Retries
 
     return Retries(attempts=4, base=0.2, longest=5.0, total=15.0)
 
@@ -218,7 +218,8 @@ def connected(
 
     Raises CommandError with a hint if the key lacks `scope` or a round does not exist.
     """
-    from ldprecover_client import Client, InvalidAnswerError, RefusedError
+    from ldprecover_client.errors import InvalidAnswerError, RefusedError
+    from ldprecover_client.http import Client
 
     with Client(url, key=key, retries=retries or quick_retries()) as client:
         try:

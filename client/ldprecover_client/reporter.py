@@ -71,7 +71,7 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
     def __init__(
         self,
         server: str | AnyClient,
-        round: str = "current",
+        round: str | Round = "current",
         *,
         ledger: Ledger | None = None,
         max_epsilon: float = MAX_EPSILON,
@@ -308,10 +308,11 @@ class Reporter(_BaseReporter[Client, Transport]):
         Reporter("http://localhost:8000", "lunch").report("soup")
 
     `server` is a URL, with connections that last for one call. Or it is a `Client` that reporters
-    share: its key and settings are used, and it stays open. `round` is an id, a name, or "current".
-    `ledger` limits the total epsilon over rounds (default: `Ledger()`, a file in the user's state
-    directory), `max_epsilon` the epsilon of each round. `key` is a report key. `timeout`, `retries`
-    and `transport` are those of `Client`. Raises ArgumentError and LedgerError.
+    share: its key and settings are used, and it stays open. `round` is an id, a name, "current", or
+    a `Round` that the client has fetched. `ledger` limits the total epsilon over rounds (default:
+    `Ledger()`, a file in the user's state directory), `max_epsilon` the epsilon of each round.
+    `key` is a report key. `timeout`, `retries` and `transport` are those of `Client`. Raises
+    ArgumentError and LedgerError.
 
     `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
     every earlier try had its ticket refused or never reached the server.
@@ -333,7 +334,10 @@ class Reporter(_BaseReporter[Client, Transport]):
         spent, and `resume` or `report` sends it again unless the server refused it for good.
         """
         with self._client(self._url) as client:
-            entry, new = self._claim(client.parameters(self._round), value)
+            round_ = self._round
+            if isinstance(round_, str):
+                round_ = client.parameters(round_)
+            entry, new = self._claim(round_, value)
             receipt, error = self._deliver(client, entry, self._ticket or entry.ticket, not new)
         if error is not None:
             raise error
@@ -374,7 +378,9 @@ class AsyncReporter(_BaseReporter[AsyncClient, AsyncTransport]):
     async def report(self, value: Value) -> Receipt:
         """Report a value; see `Reporter.report`."""
         async with self._client(self._url) as client:
-            round_ = await client.parameters(self._round)
+            round_ = self._round
+            if isinstance(round_, str):
+                round_ = await client.parameters(round_)
             entry, new = await asyncio.to_thread(self._claim, round_, value)
             receipt, error = await self._deliver(
                 client, entry, self._ticket or entry.ticket, not new

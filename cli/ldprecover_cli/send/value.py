@@ -1,10 +1,10 @@
 """`send value`: one real user's report of one value."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
-from ldprecover_cli.errors import CommandError, UsageError, check_items
+from ldprecover_cli.errors import CommandError, check_items
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -12,14 +12,10 @@ from ldprecover_cli.options import (
     RoundArgument,
     Url,
     connected,
-    quick_retries,
     titled,
 )
-from ldprecover_cli.output import JsonObject, console, plain, print_json
+from ldprecover_cli.output import console, plain, print_json
 from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, round_name
-
-if TYPE_CHECKING:
-    from ldprecover_client import Client
 
 
 def value(
@@ -56,34 +52,28 @@ def value(
     Example: ldprecover send value -- -0.25 moods
     """
     from ldprecover.rounds.means import is_for_numbers
-    from ldprecover_client import Ledger, Reporter, UnansweredError, UnknownItemError
+    from ldprecover_client.errors import UnansweredError, UnknownItemError
+    from ldprecover_client.ledger import MAX_TOTAL_EPSILON, Ledger
+    from ldprecover_client.reporter import MAX_EPSILON, Reporter
 
+    store = Ledger(ledger, max_total_epsilon=_default(max_total_epsilon, MAX_TOTAL_EPSILON))
     with connected(url, key, scope="report", round=round) as client:
-        _check_order(client, value, round)
-        reporter = Reporter(
-            url,
-            round,
-            ledger=Ledger(ledger, **_without_none(max_total_epsilon=max_total_epsilon)),
-            retries=quick_retries(),
-            key=key,
-            ticket=ticket,
-            **_without_none(max_epsilon=max_epsilon),
-        )
-        if not reporter.ledger.pending():  # an answer may be missing for a report of before
-            status = client.round(round)
-            if status.state == "closed":
-                raise CommandError(
-                    f"round {plain(status.name)} is closed, so nothing was sent or spent"
-                )
+        status = client.round(round)
+        # A pending report may have been counted before the round was closed.
+        if status.state == "closed" and not store.pending():
+            raise CommandError(
+                f"round {plain(status.name)} is closed, so nothing was sent or spent"
+            )
+        limit = _default(max_epsilon, MAX_EPSILON)
+        reporter = Reporter(client, status, ledger=store, max_epsilon=limit, ticket=ticket)
         try:
             receipt = reporter.report(value)
         except UnknownItemError:
-            parameters = client.parameters(round).parameters
-            if not is_for_numbers(parameters):
-                check_items([value], parameters.items, round)
+            if not is_for_numbers(status.parameters):
+                check_items([value], status.parameters.items, round)
             raise
         except UnansweredError as error:
-            if not reporter.ledger.pending():
+            if not store.pending():
                 raise
             raise CommandError(
                 f"{error}; the report is stored, and `ldprecover send resume` sends it again"
@@ -95,22 +85,9 @@ def value(
     console().print(
         f"Accepted by round {titled(round_name(receipt), round)}: one perturbed report at "
         f"epsilon {receipt.epsilon:g}.{resent} "
-        f"Your ledger has spent {reporter.ledger.spent:g} in all."
+        f"Your ledger has spent {store.spent:g} in all."
     )
 
 
-def _check_order(client: "Client", value: str, round: str) -> None:
-    """Raise UsageError if the value is called like a round, and the round is not.
-
-    A request for a round that is called like the value would tell the server the value.
-    """
-    if round == CURRENT:
-        return
-    references = {reference for each in client.rounds() for reference in (each.id, each.name)}
-    if value in references and round not in references:
-        raise UsageError(f"{value!r} is a round: give the value first, then the round")
-
-
-def _without_none(**limits: float | None) -> JsonObject:
-    """Return the limits that are not None: the others have defaults."""
-    return {name: limit for name, limit in limits.items() if limit is not None}
+def _default(value: float | None, default: float) -> float:
+    return default if value is None else value

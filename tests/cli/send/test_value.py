@@ -24,10 +24,9 @@ def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess)
     assert server.frequencies(lunch["id"])["n"] == 1
 
 
-def test_round_before_the_value_is_rejected(
+def test_asks_for_the_round_once(
     on_server: Run, lunch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No request names the value: its path would tell the server what the user holds."""
     paths: list[str] = []
     handle_request = httpx.HTTPTransport.handle_request
 
@@ -36,9 +35,8 @@ def test_round_before_the_value_is_rejected(
         return handle_request(transport, request)
 
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", record)
-    error = on_server(f"send value {lunch['name']} soup").fails(2)
-    assert "give the value first, then the round" in error
-    assert paths == ["/rounds"]
+    on_server(f"send value soup {lunch['name']}").succeeds()
+    assert paths == [f"/rounds/{lunch['name']}", f"/rounds/{lunch['id']}/reports"]
 
 
 def test_unknown_item_gets_close_matches(
