@@ -141,9 +141,3 @@ def test_every_attack_with_a_name_is_public() -> None:
     for name, attack in ATTACKS.items():
         assert attack.name == name
         assert attack.__name__ in ldprecover_attacker.__all__
-
-
-def test_public_names_are_sorted_and_exist() -> None:
-    names = ldprecover_attacker.__all__
-    assert names == sorted(names, key=lambda name: (not name.isupper(), name))
-    assert all(hasattr(ldprecover_attacker, name) for name in names)

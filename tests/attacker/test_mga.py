@@ -77,8 +77,8 @@ def gain_after_projection(
     return float((projected - frequencies)[targets].sum())
 
 
-@pytest.mark.parametrize("d", [20, 24, 31, 40, 60, 102, 200, 420])
-@pytest.mark.parametrize("r", [1, 3, 5, 10])
+@pytest.mark.parametrize("d", [20, 31, 102, 420])
+@pytest.mark.parametrize("r", [1, 3, 10])
 def test_columns_against_projection_gain_as_much_as_the_best_one(d: int, r: int) -> None:
     """At least .97 of what the best single column gains, for frequencies that it is chosen for."""
     oracle, generator = HR(0.5, d), rng()

@@ -15,7 +15,9 @@ D, SHARE = 102, 0.05
 ZIPF = 1 / np.arange(5, D + 5) / (1 / np.arange(5, D + 5)).sum()
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    "epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.statistical) for e in (0.5, 2.0))]
+)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_gain_of_its_reports_is_the_largest_that_nothing_detects(
     protocol: str, epsilon: float

@@ -48,11 +48,6 @@ def test_all_malicious_users_send_one_report(oracle: FrequencyOracle, against: s
     assert (reports.tobytes() == others.tobytes()) is everything
 
 
-def test_an_oue_report_supports_all_items_or_half_of_them() -> None:
-    for against, ones in (("raw", 102), ("projected", 51)):
-        assert MLA(against=against).support(ORACLES[1], rng()).sum() == ones
-
-
 def test_an_olh_report_is_the_best_of_its_seeds() -> None:
     """Among the buckets of the seeds that the generator gives: the fullest, or the one of nearest
     to d/2 items.
@@ -84,42 +79,3 @@ def test_the_item_may_be_named() -> None:
         MLA("d").resolve(labels)
     with pytest.raises(ParameterError, match="'b' is a label"):
         MLA("b").reports(GRR(1.0, 3), 9, rng())
-
-
-@each_oracle
-def test_no_report_loses_more_than_mla_against_raw(oracle: FrequencyOracle) -> None:
-    """beta^2 sum ((pi - q)/(p - q) - f)^2 of MLA, against the reports of 300 honest and 300 random
-    users.
-    """
-    f = np.arange(102.0, 0, -1)
-    f /= f.sum()
-    lost = 101 if isinstance(oracle, GRR) else None
-
-    def loss(support: np.ndarray) -> float:
-        return float((((support - oracle.q) / (oracle.p - oracle.q) - f) ** 2).sum())
-
-    bound = loss(MLA(lost, against="raw").support(oracle, rng()))
-    honest = oracle.perturb(rng().integers(0, 102, 300), rng())
-    for reports in (honest, RPA().reports(oracle, 300, rng())):
-        assert max(map(loss, oracle.supports(reports).astype(float))) <= bound
-
-
-def test_loss_under_grr_equals_closed_form() -> None:
-    """beta^2 [(1-q)^2 + (d-1)q^2]/(d(p-q)^2), as far as f is small beside it: 1 %."""
-    oracle, beta = GRR(0.5, 490), 0.05
-    p, q, d = oracle.p, oracle.q, 490
-    pi = MLA(3).support(oracle)
-    exact = beta**2 * (((pi - q) / (p - q) - 1 / d) ** 2).mean()
-    assert exact == pytest.approx(
-        beta**2 * ((1 - q) ** 2 + (d - 1) * q**2) / (d * (p - q) ** 2), rel=0.01
-    )
-
-
-def test_half_of_the_items_lose_more_under_projection() -> None:
-    """What all items have in common is erased: all ones lose nothing, half of them (d/4) ((p -
-    q)^-2).
-    """
-    oracle = ORACLES[1]
-    for against, expected in (("raw", 0.0), ("projected", 102 / 4 / (oracle.p - oracle.q) ** 2)):
-        y = (MLA(against=against).support(oracle, rng()) - oracle.q) / (oracle.p - oracle.q)
-        assert ((y - y.mean()) ** 2).sum() == pytest.approx(expected)

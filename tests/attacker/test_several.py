@@ -3,23 +3,12 @@
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OUE, ParameterError
+from ldprecover import GRR, ParameterError
 from ldprecover_attacker import AA, MGA, RPA, InputPoisoning, Manip, Several
 
 
 def rng(seed: int = 6) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def test_users_are_assigned_at_random_with_equal_probability() -> None:
-    """Three attackers, 30,000 users: a third each, and a third of each in the first half, to 6 sd
-    (1e-8 in all).
-    """
-    m = 30_000
-    reports = Several([MGA([0]), MGA([1]), MGA([2])]).reports(GRR(1.0, 3), m, rng())
-    for users in (reports, reports[: m // 2]):
-        counts, n = np.bincount(users, minlength=3), len(users)
-        assert np.abs(counts - n / 3).max() <= 6 * (n * 2 / 9) ** 0.5
 
 
 def test_each_attacker_draws_its_own_secret() -> None:
@@ -32,17 +21,6 @@ def test_each_attacker_draws_its_own_secret() -> None:
     ]
     assert min(sent) >= 2
     assert max(sent) <= 5
-
-
-def test_attackers_may_be_of_any_kind() -> None:
-    """Half the users set bit 0 and no other; the others set the padded ones, of which bit 1
-    always.
-    """
-    oracle = OUE(0.5, 102)
-    ones = oracle.supports(
-        Several([MGA([0], model="sampled"), MGA([1])]).reports(oracle, 400, rng())
-    ).sum(axis=1)
-    assert set(ones.tolist()) == {1, 38}
 
 
 def test_resolving_reaches_every_attacker() -> None:
@@ -59,14 +37,16 @@ def test_rejects_invalid_attackers(attacks: list[object]) -> None:
 
 
 def test_users_are_shared_out_as_the_shares_say() -> None:
-    """30,000 users, shares of 1 and 5: a sixth sends item 0, to 6 sd (2e-9). The support is
-    weighted as well.
+    """30,000 users, shares of 1 and 5: a sixth sends item 0, and of the first half as well, to 6 sd
+    (4e-9). The support is weighted as well.
     """
     m = 30_000
     mixed = Several([MGA([0]), MGA([1])], [1, 5])
-    counts = np.bincount(mixed.reports(GRR(1.0, 3), m, rng()), minlength=3)
-    assert counts[0] + counts[1] == m
-    assert abs(counts[0] - m / 6) <= 6 * (m * 5 / 36) ** 0.5
+    reports = mixed.reports(GRR(1.0, 3), m, rng())
+    for users in (reports, reports[: m // 2]):
+        counts, n = np.bincount(users, minlength=3), len(users)
+        assert counts[0] + counts[1] == n
+        assert abs(counts[0] - n / 6) <= 6 * (n * 5 / 36) ** 0.5
     assert mixed.support(GRR(1.0, 3), rng()).tolist() == pytest.approx([1 / 6, 5 / 6, 0])
 
 

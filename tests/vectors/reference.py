@@ -96,7 +96,7 @@ def estimates(case: Case) -> Case:
 
 
 def project(x: list[Fraction]) -> list[Fraction]:
-    sums = [sum(sorted(x, reverse=True)[: k + 1]) for k in range(len(x))]
+    sums = [sum(sorted(x, reverse=True)[: k + 1], Fraction(0)) for k in range(len(x))]
     tau = max((total - 1) / k for k, total in enumerate(sums, start=1))
     return [max(value - tau, Fraction(0)) for value in x]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ldprecover.counting import unary_rows
 from ldprecover.protocols.sampling import flip_threshold, words_from
-from ldprecover.types import UInt64Array, Words
+from ldprecover.types import UInt64Array
 
 THRESHOLDS = st.one_of(
     st.integers(0, 2**64 - 1),
@@ -31,18 +31,6 @@ class Crafted:
         answer = self.remaining.pop(0)
         assert len(answer) == n
         return answer
-
-
-class Recorded:
-    """A source that remembers what it gave."""
-
-    def __init__(self, words: Words) -> None:
-        self._words = words
-        self.answers: list[UInt64Array] = []
-
-    def __call__(self, n: int) -> UInt64Array:
-        self.answers.append(self._words(n))
-        return self.answers[-1]
 
 
 def every_prefix() -> UInt64Array:
@@ -72,48 +60,6 @@ def test_bit_probability_is_threshold_over_2_to_64(threshold: int) -> None:
         assert ones(rows) == (threshold >> 56) + (last < rest)
         assert not source.remaining
     assert (threshold >> 56) * 2**64 + rest == 256 * threshold
-
-
-@given(
-    threshold=THRESHOLDS,
-    n=st.integers(0, 20),
-    d=st.integers(2, 200),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_bits_are_comparisons_of_64_bit_words_with_the_threshold(
-    threshold: int, n: int, d: int, seed: int
-) -> None:
-    """Each bit's bits, put together in order of drawing, are a number; the bit is one where it is
-    below.
-
-    The first eight bits count inverted. Only bits where they are the threshold's draw on: the
-    lowest open bit of every word, then the next.
-    """
-    source = Recorded(words_from(np.random.default_rng(seed)))
-    rows = unary_rows(n, d, threshold, source)
-    row_bytes = -(-d // 8)
-    lanes = -(-n * row_bytes // 8) * 64
-    prefix, *last = source.answers or [np.zeros(0, dtype=np.uint64)]
-    planes = np.unpackbits(prefix.view(np.uint8), bitorder="little").reshape(8, lanes)
-    numbers = [0] * lanes
-    for place in range(8):
-        numbers = [2 * x + 1 - int(bit) for x, bit in zip(numbers, planes[place], strict=True)]
-    numbers = [x << 56 for x in numbers]
-    waiting: dict[int, list[int]] = {}
-    for lane, number in enumerate(numbers):
-        if number >> 56 == threshold >> 56:
-            waiting.setdefault(lane // 64, []).append(lane)
-    for words in last:
-        assert len(words) == len(waiting)
-        for word, open_lanes in zip(words.tolist(), waiting.values(), strict=True):
-            numbers[open_lanes.pop(0)] |= word >> 8
-        waiting = {word: open_lanes for word, open_lanes in waiting.items() if open_lanes}
-    assert not waiting
-    expected = np.array(
-        [number < threshold for number in numbers[: n * row_bytes * 8]], dtype=np.bool_
-    )
-    expected = expected.reshape(n, row_bytes * 8)[:, :d]
-    assert np.array_equal(np.packbits(expected, axis=1, bitorder="little"), rows)
 
 
 @pytest.mark.parametrize("d", [2, 7, 8, 9, 63, 64, 65, 490, 100_000])

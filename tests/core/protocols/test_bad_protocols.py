@@ -31,25 +31,6 @@ class OfThree(GRR):
 
 
 @dataclass(frozen=True)
-class Plain(GRR):
-    """Sends the user's own item."""
-
-    p = 1.0
-    q = 1e-12
-
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        return self.item_indices(items).astype("<u4")
-
-
-@dataclass(frozen=True)
-class Secretly(GRR):
-    """Spends three times epsilon, and says that it does not."""
-
-    def perturb(self, items: ArrayLike, rng: np.random.Generator | None = None) -> Reports:
-        return GRR(3 * self.epsilon, self.domain_size).perturb(items, rng)
-
-
-@dataclass(frozen=True)
 class Fixed(GRR):
     """Draws from the same seed wherever there is no generator."""
 
@@ -121,8 +102,6 @@ class Breaks(GRR):
             "epsilon",
             "p/q, differs by the factor 20.0855, and e.epsilon is 2.71828",
         ),
-        (Plain(1.0, 12), "epsilon", "p/q, differs by the factor 1e.12"),
-        (Secretly(1.0, 12), "support_probabilities", "not in the shares"),
         (Fixed(1.0, 12), "randomness", "without a generator makes the same reports again"),
         (Deaf(1.0, 12), "randomness", "must draw from the generator that it is given"),
         (Off(1.0, 12), "epsilon", "p.1-q./.q.1-p.., differs by the factor 2.88"),

@@ -32,16 +32,9 @@ def bucket(seed: int, item: int, g: int) -> int:
     return total % g
 
 
-def summary_of(oracle: LLH, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Return uniform reports and their histogram."""
-    reports = np.random.default_rng(seed).integers(oracle.summary_size, size=n).astype("<u4")
-    return reports, oracle.summarise(reports)
-
-
 @families
-@pytest.mark.parametrize("assigned", [False, True])
-def test_keeps_the_contract(d: int, g: int, assigned: bool) -> None:
-    check_protocol(LLH(1.0, d, g, assigned_seeds=assigned))
+def test_keeps_the_contract_with_assigned_seeds(d: int, g: int) -> None:
+    check_protocol(LLH(1.0, d, g, assigned_seeds=True))
 
 
 @families
@@ -70,23 +63,6 @@ def test_sums_of_small_and_large_arrays_agree(
     first = sums()
     monkeypatch.setattr(linear_hashing, "_SMALL", 1 << 20 if g == 23 else 0)
     assert sums() == first
-
-
-@families
-def test_counts_of_a_summary_are_those_of_the_reports(d: int, g: int) -> None:
-    """By the reports themselves, and by Fourier transforms over GF(g)^k."""
-    oracle = LLH(1.0, d, g)
-    reports, summary = summary_of(oracle, 3_000)
-    counts = oracle.counts_from(summary)
-    assert np.array_equal(counts, oracle.supports(reports).sum(axis=0))
-    shape, s = (g,) * oracle.digits, oracle.seed_count
-    fourier = np.fft.fft(summary.reshape(s, g), axis=1)
-    digits = np.array(np.unravel_index(np.arange(d), shape))
-    total = np.full(d, reports.size, np.float64)
-    for t in range(1, g):
-        inverse = s * np.fft.ifftn(fourier[:, t].reshape(shape))
-        total += inverse[tuple(t * digits % g)].real
-    np.testing.assert_allclose(counts, total / g, atol=1e-6)
 
 
 def test_counts_are_exact_for_any_number_of_reports() -> None:

@@ -36,12 +36,11 @@ def test_integer_columns_take_integers_in_range(value: object) -> None:
     ["", "0000", "0000 ", "00002", "0000/", "0000\u0660", "0000\ud800", "00001\n", 11111, None],
     ids=ascii,
 )
-@pytest.mark.parametrize("position", [0, 3])
-def test_string_columns_take_d_zeros_and_ones(value: object, position: int) -> None:
+def test_string_columns_take_d_zeros_and_ones(value: object) -> None:
     rows: list[object] = ["10101"] * 6
-    rows[position] = rows[5] = value
+    rows[3] = rows[5] = value
     error = refused(OUE5, {"reports": rows})
-    assert error.position == position
+    assert error.position == 3
     assert BITS in error.reason
 
 

@@ -217,36 +217,6 @@ def test_recovery_is_frozen_and_shares_no_memory_with_its_input() -> None:
         result.eta = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("oracle", "s"),
-    [
-        (GRR(0.5, 102), 1),
-        (OUE(0.5, 102), -306.30),
-        (OLH(0.5, 102, 3), -278.41),
-        (OUE(0.5, 490), -1502.50),
-    ],
-    ids=str,
-)
-def test_malicious_sum_at_the_papers_settings(oracle: FrequencyOracle, s: float) -> None:
-    """(1 - qd)/(p - q), to the second decimal."""
-    assert oracle.laws.malicious_sum == pytest.approx(s, abs=0.005)
-    assert (
-        recover(oracle, np.zeros(oracle.domain_size), "ldprecover").malicious_sum
-        == oracle.laws.malicious_sum
-    )
-
-
-@pytest.mark.parametrize("method", ["ldprecover", "norm-sub"])
-def test_only_a_used_assumption_changes_the_result(method: str) -> None:
-    f_z = np.array([0.5, 0.3, -0.1, 0.2])
-    base = recover(OUE(1, 4), f_z, RecoveryRequest(method, targets=[3]))
-    changes: dict[str, Any] = {"eta": 0.9, "targets": [0], "malicious_model": "exact"}
-    for field, value in changes.items():
-        request = RecoveryRequest(method, **({"targets": [3]} | {field: value}))
-        other = recover(OUE(1, 4), f_z, request)
-        assert (other.genuine.tolist() != base.genuine.tolist()) == (field in METHODS[method].uses)
-
-
 def test_every_method_uses_the_default_assumptions() -> None:
     for name, method in METHODS.items():
         if method.needs <= {"counts", "n"}:
