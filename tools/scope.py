@@ -98,7 +98,7 @@ def _interfaces() -> Iterator[tuple[str, int]]:
 
     with tempfile.TemporaryDirectory() as folder:
         application = create_app(Settings(database_url=f"sqlite:///{folder}/scope.db"))
-        paths = application.api.openapi()["paths"]
+        paths = application.openapi()["paths"]
     yield "HTTP calls", sum(map(len, paths.values()))
     yield "commands", _commands(get_command(app))
     yield "settings", len(Settings.model_fields)

@@ -1,11 +1,4 @@
-"""The server: takes reports over HTTP into a database, serves frequencies and recoveries.
-
-`Application` is loaded when it is first used: its messages are made from the protocols that are
-there by then, those of plugins among them.
-"""
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+"""The server: takes reports over HTTP into a database, serves frequencies and recoveries."""
 
 from ldprecover_server.administration import (
     check,
@@ -19,11 +12,7 @@ from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.serve import create_app, serve
 from ldprecover_server.settings import Settings
 
-if TYPE_CHECKING:
-    from ldprecover_server.app import Application
-
 __all__ = [
-    "Application",
     "ConfigurationError",
     "Settings",
     "check",
@@ -35,10 +24,3 @@ __all__ = [
     "serve",
     "stored_reports",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "Application":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = import_module(f"{__name__}.app").Application
-    return value

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_interface.base import ROUND_NAME
-from ldprecover_server.byte_cache import ByteCache
+from ldprecover_server.limits import ByteCache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
 _CACHE_SIZE = 256  # rounds, without their labels

@@ -17,10 +17,9 @@ import threading
 import time
 from multiprocessing.process import BaseProcess
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import uvicorn
-from starlette.types import ASGIApp
+from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from ldprecover import PluginError, counting, plugins
@@ -30,9 +29,6 @@ from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
-
-if TYPE_CHECKING:
-    from ldprecover_server.app import Application
 
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
@@ -65,17 +61,18 @@ def serve(settings: Settings) -> None:
     """
     _load_plugins(settings)
     _raise_file_limit()
-    with _listen(settings.host, settings.port) as listener, contextlib.ExitStack() as stack:
-        storage = Storage(settings.database_url)
-        if settings.workers > 1 and storage.database.dialect == "sqlite":
+    is_single = settings.workers == 1
+    with (
+        _listen(settings.host, settings.port) as listener,
+        contextlib.closing(_storage(settings)) as storage,
+    ):
+        if not is_single and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         counting.warm_up()  # compiled once, for all server processes
-        is_single = settings.workers == 1
-        if is_single:  # claimed until the end, so that no other server opens the database
-            claimed = stack.enter_context(contextlib.closing(_claim_storage(settings)))
-        with contextlib.closing(storage):
-            storage.prepare()
-            key = Access(storage, settings.secret_key).ensure_admin_key()
+        if is_single:  # until the end, so that no other server opens the database
+            storage.database.claim()
+        storage.prepare()
+        key = Access(storage, settings.secret_key).ensure_admin_key()
         url = _url(listener)
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
         if key is not None:
@@ -90,9 +87,9 @@ def serve(settings: Settings) -> None:
         # Other server processes read their settings from the environment.
         os.environ.update(settings.environment())
         config = uvicorn.Config(
-            functools.partial(_application, settings, claimed)
+            functools.partial(_make_app, settings, storage)
             if is_single
-            else "ldprecover_server.serve:create_application",
+            else "ldprecover_server.serve:make_worker_app",
             factory=True,
             workers=settings.workers,
             ws="none",
@@ -105,11 +102,12 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=settings.shutdown_seconds,
             timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
         )
-        if settings.workers > 1:
+        if is_single:
+            _Server(config).run(sockets=[listener])
+        else:
+            storage.close()
             logs.configure(settings.log_format)
             _Supervisor(config, sockets=[listener]).run()
-        else:
-            _Server(config).run(sockets=[listener])
 
 
 def _warn_of_slow_cookies() -> None:
@@ -132,24 +130,34 @@ def _raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def create_application() -> ASGIApp:
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Return the application with these settings, by default the environment's.
+
+        uvicorn --factory ldprecover_server:create_app
+
+    With `app = create_app()` in a file, `fastapi run FILE` serves it too. Its lifespan claims the
+    database, upgrades a SQLite file, runs the service, and closes the database. `ldprecover serve`
+    adds the first admin key, several processes, the log format, limits on open files and unsent
+    bytes, and a shutdown in time. Here the admin key is that of the settings, or one of
+    `ldprecover admin key create`.
+
+    Raises ConfigurationError for settings that cannot work; the lifespan does for a database that
+    cannot be served.
+    """
+    settings = Settings() if settings is None else settings
+    return _compose(settings, _storage(settings))
+
+
+def make_worker_app() -> FastAPI:
     """Return the application of one of several server processes; uvicorn calls this by name."""
     settings = Settings()
-    plugins.load(settings.plugins)
     if (supervisor := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_exit_with, args=(supervisor,), daemon=True).start()
-    return _application(settings, _claim_storage(settings))
+    return _make_app(settings, _storage(settings))
 
 
-def _claim_storage(settings: Settings) -> Storage:
-    """Return a storage that is registered as a server of its database."""
-    storage = Storage(settings.database_url, statement_seconds=settings.request_seconds)
-    storage.database.claim()
-    return storage
-
-
-def _application(settings: Settings, storage: Storage) -> ASGIApp:
-    """Return the application over a claimed storage; its lifespan closes the storage."""
+def _make_app(settings: Settings, storage: Storage) -> FastAPI:
+    """Return the application of a process that serves nothing else."""
     logs.configure(settings.log_format)
     app = _compose(settings, storage)
     # Objects of the start live as long as the process. Without this, each full collection would
@@ -159,20 +167,17 @@ def _application(settings: Settings, storage: Storage) -> ASGIApp:
     return app
 
 
-def create_app(settings: Settings | None = None) -> Application:
-    """Return the ASGI application on the database of the settings, by default the environment's.
-
-        uvicorn --factory ldprecover_server:create_app
-
-    It claims the database; its lifespan runs the service and closes it. `ldprecover serve` adds the
-    first admin key, several processes, the log format, limits on memory, and a shutdown in time.
-    Here the admin key is that of the settings, or one of `ldprecover admin key create`.
-
-    Raises ConfigurationError for settings that cannot work.
-    """
-    settings = Settings() if settings is None else settings
+def _compose(settings: Settings, storage: Storage) -> FastAPI:
     _load_plugins(settings)
-    return _compose(settings, _claim_storage(settings))
+    counting.warm_up()
+    # After plugins are loaded: the routes are made from the registered protocols.
+    from ldprecover_server.app import make_app
+
+    return make_app(settings, storage)
+
+
+def _storage(settings: Settings) -> Storage:
+    return Storage(settings.database_url, statement_seconds=settings.request_seconds)
 
 
 def _load_plugins(settings: Settings) -> None:
@@ -180,16 +185,6 @@ def _load_plugins(settings: Settings) -> None:
         plugins.load(settings.plugins)
     except PluginError as error:
         raise ConfigurationError(f"plugins: {error}") from error
-
-
-def _compose(settings: Settings, storage: Storage) -> Application:
-    """Return the application over a claimed storage."""
-    # After plugins are loaded: the routes are made from the registered protocols.
-    from ldprecover_server.app import Application
-
-    storage.prepare()
-    counting.warm_up()
-    return Application(settings, storage)
 
 
 class _Server(uvicorn.Server):

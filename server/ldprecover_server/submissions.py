@@ -12,10 +12,14 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.ingest.writer import Ingest
+from ldprecover_server.limits import SharedCall
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 
+_READINESS_SECONDS = 1.0
+"""Seconds that the result of `/readyz` is kept: anybody may call it, and each check writes to the
+database."""
 _SLACK = 4096  # bytes of JSON beside the reports: names, brackets, white space
 
 
@@ -35,6 +39,8 @@ class Submissions:
         self._ingest = ingest
         self._storage = storage
         self._settings = settings
+        self.readiness = SharedCall(self._readiness_error, _READINESS_SECONDS)
+        """Returns why a submission could not be stored now, or None."""
 
     def max_body_bytes(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
         """Return the maximum size of a decompressed body in bytes: its reports, and 4 KiB.
@@ -101,7 +107,7 @@ class Submissions:
                 "each user, or the header Authorization: Bearer KEY with a report key"
             )
 
-    def readiness_error(self) -> ServiceError | None:
+    def _readiness_error(self) -> ServiceError | None:
         """Return why a submission could not be stored now: the error that it would meet, or None.
 
         A QueueFullError, StorageFullError, StoreUnavailableError or DatabaseGoneError.

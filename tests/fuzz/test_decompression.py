@@ -12,7 +12,8 @@ from tests.fuzzing import SECONDS, property_settings, repeat, tried
 
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_server.errors import ServiceError
-from ldprecover_server.http.bodies import JSON, Body, BodyLimit, BodyMemory
+from ldprecover_server.http.bodies import JSON, Body, BodyLimit
+from ldprecover_server.limits import BodyMemory
 
 SENT, DECODED, MAX_TOTAL = 1_000, 2_500, 10_000
 """What one body may have as sent and decoded, and all together."""

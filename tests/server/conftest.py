@@ -14,8 +14,9 @@ from tests.conftest import ADMIN_KEY, Calls, NewDatabase, on_both_databases
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface.problems import ProblemType
-from ldprecover_server import Application, Settings
+from ldprecover_server import Settings, create_app
 from ldprecover_server.ingest.writer import Ingest
+from ldprecover_server.limits import SharedCall
 from ldprecover_server.storage import Storage
 
 T = TypeVar("T")
@@ -29,14 +30,13 @@ class InProcess(Calls):
     """
 
     def __init__(self, url: str, **settings: Any) -> None:
-        self.storage = Storage(url)
-        self.storage.prepare()
-        self.app = Application(
-            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings), self.storage
+        self.app = create_app(
+            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings)
         )
-        self.readiness = self.app.readiness
+        self.storage: Storage = self.app.state.storage
+        self.readiness: SharedCall[Any] = self.app.state.services.submissions.readiness
         self.readiness.seconds = 0.0  # each call sees the present
-        self.ingest: Ingest = self.app.ingest
+        self.ingest: Ingest = self.app.state.ingest
         self._runner = asyncio.Runner()
         self.http = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.app), base_url="http://localhost"

@@ -4,8 +4,7 @@ import pytest
 
 from ldprecover_server import Settings, limits
 from ldprecover_server.errors import BusyError
-from ldprecover_server.http.dependencies import UNWRITTEN_BYTES
-from ldprecover_server.memory_budget import MemoryBudget
+from ldprecover_server.limits import UNWRITTEN_BYTES, MemoryBudget
 from ldprecover_server.rounds import LABELS_BYTES
 
 PROMISED_BYTES = 400 << 20

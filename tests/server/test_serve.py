@@ -14,9 +14,10 @@ from unittest.mock import Mock
 import httpx
 import pytest
 import sqlalchemy as sa
+from fastapi import FastAPI
 from tests.conftest import ADMIN_KEY, NewDatabase, ServerProcess, StartServer
 
-from ldprecover_server import ConfigurationError, Settings, create_key, serve
+from ldprecover_server import ConfigurationError, Settings, create_app, create_key, serve
 
 pytestmark = pytest.mark.sqlite
 
@@ -189,6 +190,8 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
 def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "uvicorn", "--factory", "ldprecover_server:create_app"]
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
+    # As a parent of the server does that looks for the application in a module.
+    assert isinstance(create_app(Settings(database_url=url)), FastAPI)
     environment = {"LDPRECOVER_DATABASE_URL": url, "LDPRECOVER_ADMIN_KEY": ADMIN_KEY}
     with subprocess.Popen(
         [*program, "--port", "0"], env=environment, stderr=subprocess.PIPE, text=True
@@ -224,14 +227,14 @@ def test_stopped_server_ends_by_the_signal(
 
 NEVER_ENDS = """
 import threading
-from ldprecover_server import app
 from ldprecover_server.serve import serve
+from ldprecover_server.storage import Storage
 serve.__globals__["_CLOSE_SECONDS"] = 1
-close = app.Application._close
+close = Storage.close
 def close_and_hang(self):
     close(self)
     threading.Event().wait()
-app.Application._close = close_and_hang
+Storage.close = close_and_hang
 """
 
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from ldprecover_server.errors import BusyError
-from ldprecover_server.thread_pools import ThreadPool
+from ldprecover_server.limits import ThreadPool
 
 pytestmark = pytest.mark.anyio
 

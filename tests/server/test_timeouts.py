@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from ldprecover_server.timeouts import Timeouts
+from ldprecover_server.limits import Timeouts
 
 
 @pytest.mark.anyio

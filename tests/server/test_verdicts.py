@@ -56,7 +56,7 @@ def start(start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def compute(app: InProcess) -> None:
-    app.run(app.app.verdicts.compute_missing())
+    app.run(app.app.state.verdicts.compute_missing())
 
 
 def reports_of(oracle: FrequencyOracle, malicious: int = 0) -> np.ndarray:
@@ -248,12 +248,12 @@ def test_a_damaged_round_does_not_stop_others(
     assert failed in app.get("/metrics").text.splitlines()
     app.storage.deletion.delete(damaged)
     compute(app)
-    assert app.app.verdicts._given_up == set()
+    assert app.app.state.verdicts._given_up == set()
 
 
 def test_disabled_verdicts_end_their_task(start_in_process: StartInProcess) -> None:
     app = start_in_process(verdict_reports=0)
-    app.run(app.app.verdicts.run())
+    app.run(app.app.state.verdicts.run())
 
 
 def test_a_fault_does_not_end_the_task(
@@ -272,7 +272,7 @@ def test_a_fault_does_not_end_the_task(
 
     monkeypatch.setattr(Verdicts, "compute_missing", fail_once)
     with pytest.raises(SystemExit):
-        app.run(app.app.verdicts.run())
+        app.run(app.app.state.verdicts.run())
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -297,7 +297,7 @@ def test_preempted_computation_releases_its_claim(
         raise AnalysesBusyError("a caller needs the worker")
 
     with monkeypatch.context() as busy:
-        busy.setattr(app.app.verdicts._workers, "run_own", preempt)
+        busy.setattr(app.app.state.verdicts._workers, "run_own", preempt)
         compute(app)
     assert verdict_of(app, id) is None
     compute(app)
@@ -325,8 +325,8 @@ def test_cancelled_computation_releases_its_claim(
             await asyncio.Event().wait()
             raise AssertionError
 
-        patch.setattr(app.app.verdicts._workers, "run_own", hang)
-        task = asyncio.create_task(app.app.verdicts.compute_missing())
+        patch.setattr(app.app.state.verdicts._workers, "run_own", hang)
+        task = asyncio.create_task(app.app.state.verdicts.compute_missing())
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

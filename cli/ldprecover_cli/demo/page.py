@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Annotated
 
 import uvicorn
-from fastapi import Depends, Header
+from fastapi import Depends, FastAPI, Header
 from pydantic import SecretStr
 
 from ldprecover.plugins import GROUPS, loaded
@@ -18,7 +18,7 @@ from ldprecover_cli.demo.local_server import delayed_signals, temporary_folder
 from ldprecover_cli.demo.plays import Plays, play_router
 from ldprecover_cli.errors import CommandError
 from ldprecover_experiments import DemoSettings
-from ldprecover_server import Application, Settings, create_app
+from ldprecover_server import Settings, create_app
 from ldprecover_server.errors import ForbiddenError
 
 _STOP_SECONDS = 5
@@ -89,7 +89,7 @@ def page_server(settings: DemoSettings) -> Iterator[PageServer]:
                     thread.join()  # never interrupted: Python 3.11 would take it for ended
 
 
-def _application(folder: Path, key: str, token: str, plays: Plays) -> Application:
+def _application(folder: Path, key: str, token: str, plays: Plays) -> FastAPI:
     """Return the server's application with the router of the plays."""
 
     def require_token(x_demo_token: Annotated[str | None, Header()] = None) -> None:
@@ -103,5 +103,5 @@ def _application(folder: Path, key: str, token: str, plays: Plays) -> Applicatio
         plugins=tuple(loaded(GROUPS[:2])),
     )
     app = create_app(settings)
-    app.api.include_router(play_router(plays), dependencies=[Depends(require_token)])
+    app.include_router(play_router(plays), dependencies=[Depends(require_token)])
     return app

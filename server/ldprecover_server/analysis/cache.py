@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ldprecover_server.byte_cache import ByteCache
+from ldprecover_server.limits import ByteCache
 
 Work = Callable[[Callable[[], None]], Coroutine[Any, Any, bytes]]
 """Computes a result; calls its argument when the computation no longer waits for a worker."""

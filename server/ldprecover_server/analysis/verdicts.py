@@ -29,10 +29,10 @@ from ldprecover_server.errors import (
     RoundNotFoundError,
     ServiceError,
 )
+from ldprecover_server.limits import ThreadPool
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage
-from ldprecover_server.thread_pools import ThreadPool
 
 _log = logging.getLogger(__name__)
 

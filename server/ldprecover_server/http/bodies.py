@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from starlette.types import Message, Receive, Scope
 
 from ldprecover.protocols.wire import MEDIA_TYPE
@@ -18,8 +18,7 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.memory_budget import MemoryBudget
-from ldprecover_server.timeouts import Timeouts
+from ldprecover_server.limits import BodyMemory
 
 THREAD_BYTES = 1 << 17
 """Bodies above this size are decoded in a thread: decoding takes more than a millisecond."""
@@ -48,35 +47,6 @@ class BodyLimit:
     """The end of the error message for a larger body: what would allow it."""
 
 
-class BodyMemory:
-    """The memory of all request bodies, from their first byte until they are decoded.
-
-    A body must arrive within `seconds`, of an anonymous caller within `anonymous_seconds`. A body
-    that is late gets a 408.
-    """
-
-    def __init__(self, limit: int, seconds: float = 30.0, anonymous_seconds: float = 10.0) -> None:
-        self.budget = MemoryBudget(limit)
-        self.threads = CapacityLimiter(1)  # decoded JSON takes many times the memory of its text
-        self._timeouts, self._anonymous_timeouts = Timeouts(seconds), Timeouts(anonymous_seconds)
-
-    def timeouts(self, limit: BodyLimit) -> Timeouts:
-        """Return the timeouts of bodies with this limit."""
-        return self._anonymous_timeouts if limit.anonymous else self._timeouts
-
-    def reserve(self, body: "Body", n: int) -> bool:
-        """Reserve `n` more bytes for a body; return False if there is no room."""
-        if not self.budget.reserve(n):
-            return False
-        body.reserved += n
-        return True
-
-    def release(self, body: "Body") -> None:
-        """Release all memory of a body."""
-        n, body.reserved = body.reserved, 0
-        self.budget.release(n)
-
-
 _NO_BODY = BodyLimit(0, 0, anonymous=True)
 
 
@@ -91,7 +61,7 @@ class Body:
         self.media_type = media_type(self.headers)
         """The Content-Type without its parameters."""
         self.limit = _NO_BODY
-        self.reserved = 0
+        self._reserved = 0
         """Bytes of memory reserved for the body."""
         self._task: asyncio.Task[object] | None = None
         self._expired = False
@@ -106,7 +76,8 @@ class Body:
         """
         self.limit = limit
         is_gzip = self._check_headers(media_types)
-        timeouts = self._memory.timeouts(limit)
+        memory = self._memory
+        timeouts = memory.anonymous_timeouts if limit.anonymous else memory.timeouts
         number = timeouts.add(self._expire)
         self._task = asyncio.current_task(timeouts.loop)
         try:
@@ -130,7 +101,8 @@ class Body:
 
     def release(self) -> None:
         """Release the memory of the body."""
-        self._memory.release(self)
+        n, self._reserved = self._reserved, 0
+        self._memory.budget.release(n)
 
     def _expire(self) -> None:
         """Stop `read`, which raises BodyTimeoutError."""
@@ -177,8 +149,7 @@ class Body:
                 piece, more = message.get("body", b""), message.get("more_body", False)
                 if len(body) + len(piece) > self.limit.sent:
                     raise self._too_large("as sent", self.limit.sent)
-                if not self._memory.reserve(self, len(piece)):
-                    raise self._no_room()
+                self._reserve(len(piece))
                 if not body:
                     body = piece if not more else bytearray(piece)
                 else:
@@ -218,15 +189,16 @@ class Body:
     def _append(self, decoded: bytearray, piece: bytes) -> None:
         if len(decoded) + len(piece) > self.limit.decoded:
             raise self._too_large("decompressed", self.limit.decoded)
-        if not self._memory.reserve(self, len(piece)):
-            raise self._no_room()
+        self._reserve(len(piece))
         decoded += piece
 
     def _too_large(self, form: str, limit: int) -> BodyTooLargeError:
         return BodyTooLargeError(f"the body {form} may be at most {limit} bytes{self.limit.why}")
 
-    def _no_room(self) -> QueueFullError:
-        return QueueFullError("the memory for request bodies is in use; retry later")
+    def _reserve(self, n: int) -> None:
+        if not self._memory.budget.reserve(n):
+            raise QueueFullError("the memory for request bodies is in use; retry later")
+        self._reserved += n
 
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:

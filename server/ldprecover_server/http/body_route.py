@@ -65,19 +65,19 @@ class BodyRoute(APIRoute):
 
     async def _read(self, request: Request, limit: int, reservation: ExitStack) -> Request:
         caller = await get_caller(request)
-        services, is_anonymous = caller.services, not caller.is_known
-        body = Body(services.bodies, request.scope, request.receive)
+        limits, is_anonymous = caller.services.limits, not caller.is_known
+        body = Body(limits.bodies, request.scope, request.receive)
         try:
             data = await body.read(
-                BodyLimit(min(limit, services.settings.max_body_bytes), limit, is_anonymous)
+                BodyLimit(min(limit, limits.max_body_bytes), limit, is_anonymous)
             )
             if not data:
                 return _ParsedRequest(request)
             if is_anonymous and len(data) > _UNCOUNTED_BYTES:
-                reservation.enter_context(services.decoded.hold(len(data)))
+                reservation.enter_context(limits.decoded.hold(len(data)))
             if len(data) <= LARGE:
                 return _ParsedRequest(request, parse_json(data))
-            value = await to_thread.run_sync(self._validated, data, limiter=services.bodies.threads)
+            value = await to_thread.run_sync(self._validated, data, limiter=limits.bodies.threads)
             return _ParsedRequest(request, value)
         except BaseException as error:
             # The error keeps its frames until it is answered, and that of a thread for longer.

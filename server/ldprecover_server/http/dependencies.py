@@ -1,9 +1,7 @@
 """Dependencies of the routes: the services, the round in the path, and the caller."""
 
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeVar
 
@@ -12,66 +10,25 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
-from ldprecover_server.analysis.verdicts import Verdicts
-from ldprecover_server.errors import ServiceError
-from ldprecover_server.http.bodies import BodyMemory
-from ldprecover_server.memory_budget import MemoryBudget
-from ldprecover_server.metrics import Metrics
+from ldprecover_server.limits import ANONYMOUS_BYTES, Limits
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
-from ldprecover_server.settings import Settings
 from ldprecover_server.storage import CURRENT
 from ldprecover_server.submissions import Submissions
-from ldprecover_server.thread_pools import SharedCall, ThreadPool
 
 T = TypeVar("T")
-
-ANONYMOUS_BYTES = 1 << 20
-"""The largest body of an anonymous caller."""
-DECODED_BYTES = 4 * ANONYMOUS_BYTES
-"""Bytes of large bodies of anonymous callers that may be in progress in all processes."""
-UNWRITTEN_BYTES = 16 << 20
-"""Bytes of results that wait for a thread to write them, of anonymous callers."""
-_LARGE_ITEMS = 4096
-"""Items of a round from which on its responses are written one at a time."""
 
 
 @dataclass(frozen=True)
 class Services:
     """The services that routes call, as the application composes them."""
 
-    settings: Settings
     rounds: Rounds
     submissions: Submissions
     results: Results
     analyses: Analyses
-    verdicts: Verdicts
     access: Access
-    bodies: BodyMemory
-    decoded: MemoryBudget
-    """For large bodies of anonymous callers, from decoding to the response. Decoded they take up to
-    20 times the memory, and an analysis may wait for minutes with them."""
-    unwritten: MemoryBudget
-    """For results of anonymous callers that wait for a thread to write them."""
-    writing: threading.Lock
-    submitting: ThreadPool
-    """For the lookups of submissions."""
-    reading: ThreadPool
-    """For anonymous callers."""
-    keyed: ThreadPool
-    """For callers with a key."""
-    readiness: SharedCall[ServiceError | None]
-    """Returns why a submission could not be stored now, or None."""
-    metrics: Metrics
-    scrape: SharedCall[bytes]
-    """Returns the metrics in Prometheus' text format."""
-
-    def write(self, round: RoundInfo) -> AbstractContextManager[object]:
-        """Return the context in which a response with a round's items is written.
-
-        The items, columns and text of a large one take 100 MiB, so one is written at a time.
-        """
-        return self.writing if round.oracle.domain_size >= _LARGE_ITEMS else nullcontext()
+    limits: Limits
 
 
 def get_services(request: Request) -> Services:
@@ -109,7 +66,8 @@ class Caller:
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a function in the caller's thread pool. Raises BusyError, and what it raises."""
-        pool = self.services.keyed if self.is_known else self.services.reading
+        limits = self.services.limits
+        pool = limits.keyed if self.is_known else limits.reading
         return await pool.run(function, *arguments)
 
     async def read(self, round: str) -> RoundInfo:

@@ -115,10 +115,6 @@ def install(app: FastAPI) -> None:
             return problem_response(errors.MethodNotAllowedError(where, _methods_of(request)))
         return problem_response(errors.NotFoundError(where))  # also for unreadable files
 
-    async def on_failure(request: Request, error: Exception) -> Response:
-        # Starlette raises the error again for the log, and uvicorn then cuts the connection.
-        return problem_response(errors.InternalError(), {"Connection": "close"})
-
     async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)
 
@@ -127,7 +123,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(LDPRecoverError, on_error)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(Exception, on_failure)
 
 
 def _invalid_fields(error: RequestValidationError, route: APIRoute) -> list[tuple[str, str]]:

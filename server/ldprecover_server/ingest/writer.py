@@ -19,9 +19,9 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Batch, Submission
+from ldprecover_server.limits import Timeouts
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Outcome, Storage
-from ldprecover_server.timeouts import Timeouts
 
 Results = dict[Submission, Outcome | ServiceError]
 

@@ -80,7 +80,7 @@ class Database(ABC):
 
     @abstractmethod
     def claim(self) -> None:
-        """Take a process number on the database. Raises ConfigurationError."""
+        """Take a process number on the database, if it has none. Raises ConfigurationError."""
 
     def keep_claim(self) -> None:  # noqa: B027  a SQLite claim cannot be lost
         """Take a process number again if the connection that held it is lost.

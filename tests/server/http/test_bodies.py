@@ -28,11 +28,16 @@ from ldprecover_server.errors import (
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.http.bodies import Body, BodyLimit, BodyMemory
+from ldprecover_server.http.bodies import Body, BodyLimit
 from ldprecover_server.http.body_route import BodyRoute
 from ldprecover_server.http.decoding import parse_json
-from ldprecover_server.http.dependencies import ANONYMOUS_BYTES, DECODED_BYTES
-from ldprecover_server.memory_budget import MemoryBudget
+from ldprecover_server.limits import (
+    ANONYMOUS_BYTES,
+    DECODED_BYTES,
+    BodyMemory,
+    Limits,
+    MemoryBudget,
+)
 
 pytestmark = pytest.mark.sqlite
 
@@ -291,16 +296,15 @@ def test_error_keeps_no_bytes_of_the_body(last: dict[str, Any]) -> None:
 @pytest.mark.parametrize("room", [10, MIB], ids=["no room to decode", "invalid"])
 @pytest.mark.parametrize("size", [4_000, 100_000], ids=["small", "in a thread"])
 def test_error_of_a_call_keeps_no_bytes_of_the_body(room: int, size: int) -> None:
-    services = SimpleNamespace(
-        bodies=BodyMemory(MIB), settings=Settings(), decoded=MemoryBudget(room)
-    )
+    limits = Limits(Settings())
+    limits.decoded = MemoryBudget(room)
 
     async def receive() -> Any:
         return piece(size * b"a")
 
     headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
     request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
-    request.state.caller = SimpleNamespace(services=services, is_known=False)
+    request.state.caller = SimpleNamespace(services=SimpleNamespace(limits=limits), is_known=False)
 
     async def endpoint(body: dict[str, int]) -> None:
         raise AssertionError
@@ -317,8 +321,8 @@ def test_processes_divide_the_memory_of_decoded_bodies(
     start_in_process: StartInProcess, workers: int
 ) -> None:
     """Each has room for the largest body of an anonymous caller."""
-    services = start_in_process(workers=workers).app.api.state.services
-    assert services.decoded.limit == max(ANONYMOUS_BYTES, DECODED_BYTES // workers)
+    services = start_in_process(workers=workers).app.state.services
+    assert services.limits.decoded.limit == max(ANONYMOUS_BYTES, DECODED_BYTES // workers)
 
 
 def test_reads_content_length_with_many_zeros() -> None:

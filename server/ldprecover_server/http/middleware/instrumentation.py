@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_interface import paths
 from ldprecover_server import logs
-from ldprecover_server.errors import StoreUnavailableError
+from ldprecover_server.errors import InternalError, StoreUnavailableError
 from ldprecover_server.http.problems import problem_response
 from ldprecover_server.metrics import Metrics
 
@@ -59,6 +59,11 @@ class Instrumentation:
             await problem_response(
                 StoreUnavailableError("the server stops before the response is ready")
             )(scope, receive, send_with_id)
+        except Exception:
+            if not status:
+                response = problem_response(InternalError(), {"Connection": "close"})
+                await response(scope, receive, send_with_id)
+            raise  # uvicorn logs it, and cuts the connection
         finally:
             self._count(scope, status or 500, perf_counter() - began)  # 500: there is no response
 

@@ -4,7 +4,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_server.errors import BusyError
 from ldprecover_server.http.problems import problem_response
-from ldprecover_server.memory_budget import MemoryBudget
+from ldprecover_server.limits import MemoryBudget
 
 _PIECE_BYTES = 1 << 15
 """Bytes of a body that are sent in one step. Smaller responses do not count."""

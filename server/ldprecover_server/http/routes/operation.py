@@ -17,6 +17,7 @@ from ldprecover_server.errors import (
     UnauthorizedError,
 )
 from ldprecover_server.http.dependencies import Reader, get_services
+from ldprecover_server.http.middleware.security_headers import HEADERS
 from ldprecover_server.http.problems import problems
 from ldprecover_server.metrics import MEDIA_TYPE
 
@@ -26,7 +27,7 @@ _READY_SECONDS = 5.0
 _VERSION = version("ldprecover")  # reading it takes milliseconds
 
 
-HEALTH = Response(Status(status="ok").to_json(), media_type="application/json")
+HEALTH = Response(Status(status="ok").to_json(), headers=HEADERS, media_type="application/json")
 """The response to a health check."""
 
 
@@ -44,7 +45,7 @@ async def get_readiness(request: Request) -> Status:
     """Return `ready`: the database took a write within the last second, and there is room."""
     try:
         with fail_after(_READY_SECONDS):
-            error = await get_services(request).readiness.result()
+            error = await get_services(request).submissions.readiness.result()
     except TimeoutError:
         raise StoreUnavailableError(
             f"the database has not answered for {_READY_SECONDS:g} seconds"
@@ -58,9 +59,8 @@ async def get_readiness(request: Request) -> Status:
 @router.get(paths.METRICS, response_class=Response)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all processes of this server for Prometheus."""
-    services = get_services(request)
-    services.metrics.requests.publish()
-    return Response(await services.scrape.result(), media_type=MEDIA_TYPE)
+    request.app.state.metrics.requests.publish()
+    return Response(await request.app.state.scrape.result(), media_type=MEDIA_TYPE)
 
 
 @router.get(paths.VERSION)
@@ -69,7 +69,7 @@ async def get_version(request: Request) -> Version:
     return Version(
         version=_VERSION,
         kernels=counting.backend(),
-        verdict_reports=get_services(request).settings.verdict_reports,
+        verdict_reports=get_services(request).limits.verdict_reports,
     )
 
 

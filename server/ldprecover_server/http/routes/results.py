@@ -67,7 +67,7 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
 
     def respond() -> Response:
         info, tally = caller.services.results.counted(round, caller.key)
-        with caller.services.write(info):
+        with caller.services.limits.write(info.oracle.domain_size):
             labels = caller.services.rounds.labels(info)
             message = _frequencies(info, labels, tally)
             if form == "csv":
@@ -191,12 +191,12 @@ async def _respond(
     """
 
     def write_labelled(result: R) -> Response:
-        with caller.services.write(round):
+        with caller.services.limits.write(round.oracle.domain_size):
             return write(result, caller.services.rounds.labels(round))
 
     async def work() -> Response:
         result = await analyse()
-        with caller.services.unwritten.hold(0 if caller.is_known else result_bytes):
+        with caller.services.limits.unwritten.hold(0 if caller.is_known else result_bytes):
             return await caller.run(write_labelled, result)
 
     return await cancel_on_disconnect(request, work())

@@ -57,7 +57,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 
 
 async def _admin_max_bytes(request: Request) -> int:
-    return (await require_admin(request)).services.settings.max_body_bytes
+    return (await require_admin(request)).services.limits.max_body_bytes
 
 
 async def _admin_small(request: Request) -> int:
@@ -170,7 +170,7 @@ def _get_parameters(request: Request, reference: str) -> Response:
     response_model=Round,
     responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
 )
-async def close_round(round: RoundReference, caller: Admin) -> Response:
+async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
     services = caller.services
 
@@ -178,7 +178,7 @@ async def close_round(round: RoundReference, caller: Admin) -> Response:
         return _round(services, caller.key, *services.rounds.close(round))
 
     response = await caller.run(close)
-    services.verdicts.wake()
+    request.app.state.verdicts.wake()
     return response
 
 

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping
 
 from anyio import to_thread
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError
 from ldprecover.protocols import wire
@@ -29,6 +29,7 @@ from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.problems import problem_response
+from ldprecover_server.http.routes.operation import HEALTH
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
 
@@ -40,19 +41,31 @@ _TYPES = (JSON, wire.MEDIA_TYPE)
 
 
 class SubmissionRoute:
-    """ASGI application at the paths that reports are posted to."""
+    """ASGI middleware that answers submissions and health checks, and passes on other requests."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app = app
         self._services = services
         self._limits: dict[
             tuple[int, bool, bool, bool], BodyLimit
         ] = {}  # of the rounds that reports came for last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif paths.is_submission(scope["path"]):
+            await self._respond(scope, receive, send)
+        elif scope["path"] == paths.HEALTHZ and scope["method"] == "GET":
+            scope["route_path"] = paths.HEALTHZ
+            await HEALTH(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route_path"] = (
             paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
         )
-        body = Body(self._services.bodies, scope, receive)
+        body = Body(self._services.limits.bodies, scope, receive)
         try:
             answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
@@ -78,7 +91,7 @@ class SubmissionRoute:
             return await self._submit_to(round, scope, body)
         round = rounds.cached_by_name(identifier)
         if round is None:
-            round = await self._services.submitting.run(rounds.find, identifier)
+            round = await self._services.limits.submitting.run(rounds.find, identifier)
             return await self._submit_to(round, scope, body)
         try:
             return await self._submit_to(round, scope, body)
@@ -87,7 +100,7 @@ class SubmissionRoute:
                 isinstance(error, ServiceError) and error.type.status >= 500
             ):  # it is sent again, whatever it was
                 raise
-            current = await self._services.submitting.run(rounds.find, identifier)
+            current = await self._services.limits.submitting.run(rounds.find, identifier)
             if current.id != round.id:
                 raise BusyError("another round has the name since a moment ago") from None
             raise
@@ -111,7 +124,7 @@ class SubmissionRoute:
                 reports = await to_thread.run_sync(
                     decode_reports,
                     *(round.oracle, sent, packed),
-                    limiter=services.bodies.threads,
+                    limiter=services.limits.bodies.threads,
                 )
             else:
                 reports = decode_reports(round.oracle, sent, packed)
@@ -133,7 +146,7 @@ class SubmissionRoute:
                 max_reports = self._services.submissions.max_reports(round.oracle)
                 why = f": a submission to this round holds at most {max_reports} reports"
             limit = BodyLimit(
-                min(largest, self._services.settings.max_body_bytes),
+                min(largest, self._services.limits.max_body_bytes),
                 largest,
                 sender.key is None,
                 why,

@@ -91,6 +91,8 @@ class Postgres(Database):
         return self.engine.url.render_as_string(hide_password=True)
 
     def claim(self) -> None:
+        if self._claim is not None:
+            return
         numbers = sorted(range(_MAX_PROCESSES), key=lambda number: number != self.process)
         with self.translated_errors(), contextlib.ExitStack() as undo:
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
