@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
-from ldprecover_client.bulk import BATCH_SIZE, submit_reports
-from ldprecover_client.http import Client, Transport
-from ldprecover_client.progress import Progress, progress_bar
-from ldprecover_client.retry import Retries
+from ldprecover_client.answers import Round
+from ldprecover_client.bulk import BATCH_SIZE, simulate_users
+from ldprecover_client.http import Client
+from ldprecover_client.progress import Progress
 
 _STREAM = 2
 """Stream of the seed; simulated populations of the same seed use the streams 0 and 1."""
@@ -44,7 +44,8 @@ class CampaignResult:
 class Campaign:
     """m malicious users who send one attack's reports to a round.
 
-    `round_id` is an id, a name or "current"; the attack's targets may be labels of the round. The
+    `server` is a URL, or a `Client`, which stays open. `round` is an id, a name, "current", or a
+    round that was fetched before; the attack's targets may be labels of the round. The
     same seed and attack send the same reports to rounds of the same parameters. The remaining
     fields are those of `ldprecover_client.submit_reports`: with a report key in place of many
     submissions, or with `batch_size` 1 one report a request, as anyone may send them to an open
@@ -58,8 +59,8 @@ class Campaign:
         Campaign(url, "cities", MGA(["Reno, NV"]), m=100, seed=1, key=key).run()
     """
 
-    url: str
-    round_id: str
+    server: str | Client
+    round: str | Round
     attack: Attack
     m: int
     seed: int
@@ -68,10 +69,7 @@ class Campaign:
     tickets: Sequence[str] | None = field(default=None, repr=False)
     batch_size: int = BATCH_SIZE
     connections: int = 4
-    timeout: float = 30.0
-    retries: Retries | None = None
     secret: bytes | None = field(default=None, repr=False)
-    transport: Transport | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("m", "seed"):
@@ -90,36 +88,24 @@ class Campaign:
         error. Raises ParameterError when the attack does not fit the round, and what
         `submit_reports` raises.
         """
-        with Client(
-            self.url,
+
+        def make_reports(round: Round) -> NDArray[Any]:
+            attack = self.attack.resolve(round.parameters.items)
+            return attack.reports(round.parameters.oracle, self.m, campaign_rng(self.seed))
+
+        round_, receipt = simulate_users(
+            self.server,
+            self.round,
+            make_reports,
             key=self.key,
-            timeout=self.timeout,
-            retries=self.retries,
-            transport=self.transport,
-        ) as client:
-            round_ = client.parameters(self.round_id)
+            tickets=None if self.tickets is None else self.tickets[: self.m],
+            batch_size=self.batch_size,
+            connections=self.connections,
+            progress=progress,
+            secret=self.secret,
+            doing=("malicious users report", "malicious users craft their reports"),
+        )
         attack = self.attack.resolve(round_.parameters.items)
-        rng = campaign_rng(self.seed)
-        oracle = round_.parameters.oracle
-        bar = progress_bar("malicious users report", first="malicious users craft their reports")
-        with bar if progress == "bar" else nullcontext(progress) as move:
-            tickets = None if self.tickets is None else self.tickets[: self.m]
-            reports = attack.reports(oracle, self.m, rng)
-            receipt = submit_reports(
-                self.url,
-                round_.id,
-                reports,
-                key=self.key,
-                tickets=tickets,
-                batch_size=self.batch_size,
-                connections=self.connections,
-                progress=move,
-                secret=self.secret,
-                timeout=self.timeout,
-                retries=self.retries,
-                transport=self.transport,
-                oracle=oracle,
-            )
         return CampaignResult(
             round_.id, attack, self.m, self.seed, receipt.accepted, receipt.duplicates
         )

@@ -14,14 +14,15 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
 from ldprecover.protocols.wire import pack
-from ldprecover_client.answers import Submitted
+from ldprecover_client.answers import Round, Submitted
 from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     ArgumentError,
@@ -29,9 +30,8 @@ from ldprecover_client.errors import (
     RefusedError,
     UnansweredError,
 )
-from ldprecover_client.http import Client, Transport
-from ldprecover_client.progress import Progress
-from ldprecover_client.retry import Retries
+from ldprecover_client.http import Client, with_sleep
+from ldprecover_client.progress import Progress, progress_bar
 
 BATCH_SIZE = 10_000
 """Default number of reports in one submission."""
@@ -58,7 +58,7 @@ class BulkReceipt:
 
 
 def submit_reports(
-    url: str,
+    server: str | Client,
     round_id: str,
     reports: NDArray[Any],
     *,
@@ -69,9 +69,6 @@ def submit_reports(
     progress: Progress | None = None,
     secret: bytes | None = None,
     compress: bool = False,
-    timeout: float = 30.0,
-    retries: Retries | None = None,
-    transport: Transport | None = None,
     oracle: FrequencyOracle | None = None,
 ) -> BulkReceipt:
     """Post reports, rows of the round's `wire.dtype`; return how many were accepted: all.
@@ -82,17 +79,17 @@ def submit_reports(
     A `secret` makes that hold between calls: each key is the HMAC of the position and the batch
     size under it, so the same secret, reports, and batch size give the same keys. After an
     interruption a second call sends what is missing, and each report counts once. Other bytes under
-    the same key are refused with 409: the call ends with RefusedError, and nothing counts twice.
+    the same key are refused with 422: the call ends with RefusedError, and nothing counts twice.
     Take a new secret of at least 16 random bytes for each set of reports in a round, store it
     before the first call, and keep it from others, who could send reports under its keys.
 
-    `connections` is the
-    number of concurrent keep-alive connections. `key` is a report key; without one an open round
-    takes one report a submission. If the server limits the key's rate, all connections wait. With
-    `tickets` each report is one submission under its ticket; equal or malformed tickets are an
-    error before anything is sent. The round's `oracle` allows larger submissions if its protocol is
-    fast to count. `compress` gzips the bodies. `progress` is called from the caller's thread before
-    the first submission and after each.
+    `server` is a URL, or a `Client`, which stays open. `connections` is the number of concurrent
+    keep-alive connections. `key` is a report key for a URL, as a client has its own; without one an
+    open round takes one report a submission. If the server limits the key's rate, all connections
+    wait. With `tickets` each report is one submission under its ticket; equal or malformed tickets
+    are an error before anything is sent. The round's `oracle` allows larger submissions if its
+    protocol is fast to count. `compress` gzips the bodies. `progress` is called from the caller's
+    thread before the first submission and after each.
 
     Raises the error of `Client.submit` for the first submission that fails, with a note of how many
     reports were accepted; a 413 names the batch size. No further submission begins then. Raises
@@ -120,12 +117,12 @@ def submit_reports(
             raise UnansweredError("stopped before a retry, since another submission failed")
 
     with (
-        Client(
-            url, key=key, timeout=timeout, retries=retries, transport=transport, sleep=pause
-        ) as client,
+        client_of(server, key) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
-        sender = _Sender(client, round_id, reports, size, [], tickets, secret, compress)
+        sender = _Sender(
+            with_sleep(client, pause), round_id, reports, size, [], tickets, secret, compress
+        )
         try:
             if progress is not None:
                 progress(accepted, n)
@@ -140,6 +137,48 @@ def submit_reports(
             error.add_note(f"{sum(sender.stored)} of {n} reports were accepted")
             raise
     return BulkReceipt(accepted, duplicates)
+
+
+@contextmanager
+def client_of(server: str | Client, key: str | None) -> Iterator[Client]:
+    """Yield the client itself, or one of the server with this URL, which is closed afterwards.
+
+    Raises ArgumentError for a key beside a client.
+    """
+    if isinstance(server, str):
+        with Client(server, key=key) as client:
+            yield client
+    elif key is None:
+        yield server
+    else:
+        raise ArgumentError("key must be given to the client that is shared")
+
+
+def simulate_users(
+    server: str | Client,
+    round: str | Round,
+    make_reports: Callable[[Round], NDArray[Any]],
+    *,
+    key: str | None,
+    progress: Progress | Literal["bar"] | None,
+    doing: tuple[str, str],
+    **options: Any,
+) -> tuple[Round, BulkReceipt]:
+    """Send the reports that `make_reports` returns for a round; return the round and the receipt.
+
+    `doing` has the two texts of a bar: while the reports are sent, and while they are made.
+    `options` are those of `submit_reports`.
+    """
+    with client_of(server, key) as client:
+        fetched = client.parameters(round) if isinstance(round, str) else round
+        bar = progress_bar(doing[0], first=doing[1])
+        with bar if progress == "bar" else nullcontext(progress) as report_progress:
+            reports = make_reports(fetched)
+            oracle = fetched.parameters.oracle
+            receipt = submit_reports(
+                client, fetched.id, reports, progress=report_progress, oracle=oracle, **options
+            )
+    return fetched, receipt
 
 
 @dataclass

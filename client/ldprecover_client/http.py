@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import os
 import random
@@ -505,6 +506,13 @@ class Client(_BaseClient):
         except httpx.TransportError as error:
             return error
         return body.answer()
+
+
+def with_sleep(client: Client, sleep: Callable[[float], object]) -> Client:
+    """Return a client that waits otherwise between retries, on the connections of this one."""
+    other = copy.copy(client)
+    other._sleep = sleep
+    return other
 
 
 class AsyncClient(_BaseClient):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -13,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import MAX_USERS
-from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, submit_reports
+from ldprecover_client.answers import Round
+from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, simulate_users
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
-from ldprecover_client.http import Client, Transport
-from ldprecover_client.progress import Progress, progress_bar
-from ldprecover_client.retry import Retries
+from ldprecover_client.http import Client
+from ldprecover_client.progress import Progress
 
 # Streams of the seed. Values have their own, so they are the same for every protocol.
 _VALUES, _REPORTS = 0, 1
@@ -123,8 +122,8 @@ class Population:
 
     def report_to(
         self,
-        url: str,
-        round: str = "current",
+        server: str | Client,
+        round: str | Round = "current",
         *,
         key: str | None = None,
         tickets: Sequence[str] | None = None,
@@ -132,39 +131,32 @@ class Population:
         connections: int = 4,
         progress: Progress | Literal["bar"] | None = "bar",
         secret: bytes | None = None,
-        timeout: float = 30.0,
-        retries: Retries | None = None,
-        transport: Transport | None = None,
     ) -> BulkReceipt:
         """Send every user's report to a round; return how many were accepted.
 
-        `progress` "bar" shows a bar on standard error, if that is a terminal; `submit_reports`
-        describes the other arguments. Raises ArgumentError if the round has other items, and the
-        errors of `submit_reports`.
+        `round` is an id, a name, "current", or a round that was fetched before. `progress` "bar"
+        shows a bar on standard error, if that is a terminal; `submit_reports` describes the other
+        arguments. Raises ArgumentError if the round has other items, and the errors of
+        `submit_reports`.
         """
-        with Client(url, key=key, timeout=timeout, retries=retries, transport=transport) as client:
-            parameters = client.parameters(round)
-        if self.items is not None and self.items != parameters.parameters.items:
+        _, receipt = simulate_users(
+            server,
+            round,
+            self._reports_to,
+            key=key,
+            tickets=tickets,
+            batch_size=batch_size,
+            connections=connections,
+            progress=progress,
+            secret=secret,
+            doing=("genuine users report", "genuine users perturb their values"),
+        )
+        return receipt
+
+    def _reports_to(self, round: Round) -> NDArray[Any]:
+        if self.items is not None and self.items != round.parameters.items:
             raise ArgumentError("the round's items are not those of these users")
-        oracle = parameters.parameters.oracle
-        bar = progress_bar("genuine users report", first="genuine users perturb their values")
-        with bar if progress == "bar" else nullcontext(progress) as report_progress:
-            reports = self.reports(oracle)
-            return submit_reports(
-                url,
-                parameters.id,
-                reports,
-                key=key,
-                tickets=tickets,
-                batch_size=batch_size,
-                connections=connections,
-                progress=report_progress,
-                secret=secret,
-                timeout=timeout,
-                retries=retries,
-                transport=transport,
-                oracle=oracle,
-            )
+        return self.reports(round.parameters.oracle)
 
     @property
     def _distribution(self) -> NDArray[np.float64]:

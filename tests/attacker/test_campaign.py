@@ -11,7 +11,6 @@ from ldprecover import ParameterError, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import AA, MGA, Attack, Campaign, Manip, Several
 from ldprecover_client import RefusedError
-from ldprecover_client._httpx import httpx
 
 ITEMS = tuple(f"city {i}" for i in range(30))
 
@@ -25,8 +24,7 @@ def open_round(protocol: str, **options: Any) -> Collector:
 def attack_round(
     collector: Collector, attack: Attack, m: int, seed: int = 1, **options: Any
 ) -> Campaign:
-    transport = httpx.MockTransport(collector)
-    return Campaign(collector.URL, "current", attack, m, seed, transport=transport, **options)
+    return Campaign(collector.client(), "current", attack, m, seed, **options)
 
 
 def calls(collector: Collector) -> list[str]:

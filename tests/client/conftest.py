@@ -157,10 +157,14 @@ class Collector:
             if not duplicate and round_["state"] == "closed":
                 return self.problem(409, "round-closed")
             if self.stored.setdefault(key, body) != body:
-                return self.problem(409, "idempotency-key-reused")
+                return self.problem(422, "idempotency-key-reused")
         return httpx.Response(
             202, json={"round": round_["id"], "accepted": len(reports), "duplicate": duplicate}
         )
+
+    def client(self, **options: Any) -> Client:
+        """Return a client of this collector."""
+        return Client(self.URL, transport=httpx.MockTransport(self), **options)
 
     @property
     def sent(self) -> list[tuple[str, bytes]]:

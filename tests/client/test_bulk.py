@@ -14,6 +14,7 @@ from ldprecover.protocols.wire import pack
 from ldprecover_client import (
     ArgumentError,
     BulkReceipt,
+    Client,
     InvalidAnswerError,
     RefusedError,
     Retries,
@@ -32,13 +33,16 @@ SECRET = bytes(range(16))
 def submit(collector: Collector) -> Submit:
     """Submit to the collector's r1 in memory, without waiting."""
 
-    def call(reports: NDArray[Any], **options: Any) -> BulkReceipt:
-        options = {
-            "transport": httpx.MockTransport(collector),
-            "retries": collector.AT_ONCE,
-            **options,
-        }
-        return submit_reports(collector.URL, "r1", reports, **options)
+    def call(
+        reports: NDArray[Any],
+        key: str | None = None,
+        retries: Retries = collector.AT_ONCE,
+        answer: Callable[[httpx.Request], httpx.Response] = collector,
+        **options: Any,
+    ) -> BulkReceipt:
+        transport = httpx.MockTransport(answer)
+        with Client(collector.URL, key=key, retries=retries, transport=transport) as client:
+            return submit_reports(client, "r1", reports, **options)
 
     return call
 
@@ -184,7 +188,7 @@ def test_rate_limited_submission_waits_while_others_succeed(
         return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
 
     options = {
-        "transport": httpx.MockTransport(answer),
+        "answer": answer,
         "retries": Retries(attempts=3, base=0, longest=0),
     }
 
@@ -245,7 +249,7 @@ def test_failure_wakes_waiting_retries(collector: Collector, submit: Submit) -> 
             reports,
             batch_size=500,
             connections=2,
-            transport=httpx.MockTransport(answer),
+            answer=answer,
             retries=patient,
         )
 

@@ -12,7 +12,6 @@ from ldprecover import GRR, OLH, OUE, ParameterError, RoundParameters
 from ldprecover.protocols import MAX_USERS
 from ldprecover.protocols.wire import pack
 from ldprecover_client import ArgumentError, Population, load_dataset
-from ldprecover_client._httpx import httpx
 
 ORACLES = [GRR(0.5, 4), OUE(0.5, 4), OLH(0.5, 4, 3)]
 WEIGHTS = [10, 5, 4, 1]
@@ -110,9 +109,7 @@ def test_truth_is_read_only() -> None:
 def test_all_users_report_to_round(collector: Collector) -> None:
     collector.add()
     users = Population(WEIGHTS, 1234, 9, items=collector.ITEMS)
-    sent = users.report_to(
-        collector.URL, batch_size=100, progress=None, transport=httpx.MockTransport(collector)
-    )
+    sent = users.report_to(collector.client(), batch_size=100, progress=None)
     oracle = RoundParameters("olh", 0.5, collector.ITEMS).oracle
     assert sent.accepted == 1234
     assert sum(map(len, collector.stored.values())) == 1234 * oracle.wire.size
@@ -126,7 +123,7 @@ def test_rejects_round_with_other_items(collector: Collector) -> None:
     collector.add()
     users = Population(WEIGHTS, 10, 9, items=("a", "b", "c", "d"))
     with pytest.raises(ArgumentError, match="not those of these users"):
-        users.report_to(collector.URL, transport=httpx.MockTransport(collector))
+        users.report_to(collector.client())
     assert not collector.posts
 
 
@@ -135,7 +132,7 @@ def test_bar_shows_progress_on_terminal(
 ) -> None:
     collector.add()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    Population(WEIGHTS, 100, 9).report_to(collector.URL, transport=httpx.MockTransport(collector))
+    Population(WEIGHTS, 100, 9).report_to(collector.client())
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "100/100" in captured.err
@@ -153,7 +150,7 @@ def test_no_bar_without_terminal(
     if closed:
         monkeypatch.setattr(sys, "stderr", None)
     users = Population(WEIGHTS, 100, 9)
-    assert users.report_to(collector.URL, transport=httpx.MockTransport(collector)).accepted == 100
+    assert users.report_to(collector.client()).accepted == 100
     assert capsys.readouterr() == ("", "")
 
 

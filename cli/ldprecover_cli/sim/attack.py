@@ -103,9 +103,9 @@ def attack(
 
     Example: ldprecover sim attack mga members --targets 3 --tickets stolen.txt
     """
-    from ldprecover_attacker import Campaign, attack_options, make_attack
+    from ldprecover_attacker import Campaign, make_attack
 
-    plan = _parameters(name, parameters)
+    options = _parameters(name, parameters)
     if users is not None and beta is not None:
         raise UsageError("give either --users or --beta")
     ticket_list = read_tickets(tickets)
@@ -116,28 +116,25 @@ def attack(
         check_access(status, ticket_list)
         m = _share(_BETA if beta is None else beta, status) if users is None else users
         check_enough(ticket_list, m)
-        if isinstance(item := plan.get("item"), str):
+        if isinstance(item := options.get("item"), str):
             check_items([item], status.parameters.items, status.name)
         run_seed = draw_seed() if seed is None else seed
-        labels = _targets(name, target, targets, status, run_seed)
-        plan |= {
-            "targets": labels,
+        options |= {
+            "targets": _targets(name, target, targets, status, run_seed),
             "input_poisoning": input_poisoning,
             "attackers": attackers,
         }
-        secret = run_secret(run_seed, "sim attack", status.id, {"attack": name, **plan})
-        if "share" in attack_options(name) and not input_poisoning and status.n:
-            plan = _knowledge(client, status, m) | plan
-        attack = make_attack(name, **plan)
+        secret = run_secret(run_seed, "sim attack", status.id, {"attack": name, **options})
+        attack = make_attack(name, **_knowledge(client, status, m, name, options))
         print_repeat_options(
             round=status.name if round == CURRENT else None,
             # A share of the reports is another number after a part of the run was sent.
             users=m if users is None else None,
             seed=run_seed if seed is None else None,
         )
-        campaign = Campaign(url, status.id, attack, m, run_seed, secret=secret, **delivery)
+        campaign = Campaign(client, status, attack, m, run_seed, secret=secret, **delivery)
         sent = campaign.run(progress=None if json else "bar")
-        n = client.round(status.id).n
+    labels = options["targets"]
     if json:
         print_json(
             {
@@ -146,7 +143,7 @@ def attack(
                 "duplicates": sent.duplicates,
                 "attack": name,
                 "targets": labels,
-                "beta": sent.accepted / n,
+                "beta": sent.accepted / (status.n + sent.accepted - sent.duplicates),
                 "seed": str(run_seed),
             }
         )
@@ -194,34 +191,39 @@ def _targets(
     from ldprecover_attacker import attack_options
     from ldprecover_experiments.studies.parameters import draw_targets
 
+    items = status.parameters.items
     if target and targets is not None:
         raise UsageError("give either --target or --targets")
     if target:
-        check_items(target, status.parameters.items, status.name)
+        check_items(target, items, status.name)
         return target
     if targets is None and not attack_options(name).get("targets"):
         return None
-    items = status.parameters.items
     number = min(_TARGETS, len(items) // 2) if targets is None else targets
     return [items[i] for i in draw_targets(len(items), max(1, number), seed)]
 
 
-def _knowledge(client: "Client", status: "RoundStatus", users: int) -> dict[str, Any]:
-    """Return what an attacker knows of a round: its share of the reports, and the estimates so far.
+def _knowledge(
+    client: "Client", status: "RoundStatus", users: int, name: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options of an attack, and what it may know of a round with reports.
 
-    The round has reports. Without the right to read them no frequencies, so that the attack
-    guesses.
+    That is its share of the reports, and the estimates so far. Without the right to read them no
+    frequencies, so that the attack guesses.
     """
     from ldprecover.recovery.simplex import project_simplex
+    from ldprecover_attacker import attack_options
     from ldprecover_client.errors import RefusedError
 
-    share = users / (status.n + users)
+    if "share" not in attack_options(name) or options["input_poisoning"] or not status.n:
+        return options
+    knowledge: dict[str, Any] = {"share": users / (status.n + users)}
     try:
         estimates = client.frequencies(status.id).frequencies
     except RefusedError:
-        return {"share": share}
+        return knowledge | options
     assert estimates is not None  # the round has reports
-    return {"share": share, "frequencies": project_simplex(estimates).tolist()}
+    return knowledge | {"frequencies": project_simplex(estimates).tolist()} | options
 
 
 def _share(beta: float, status: "RoundStatus") -> int:

@@ -103,12 +103,7 @@ def sending(
     from ldprecover_client.bulk import BATCH_SIZE
 
     retries = _persistence(wait)
-    delivery = {
-        "key": key,
-        "tickets": tickets,
-        "batch_size": 1 if key is None else BATCH_SIZE,
-        "retries": retries,
-    }
+    delivery = {"tickets": tickets, "batch_size": 1 if key is None else BATCH_SIZE}
     with (
         end_on_signals(),
         explain_used_keys(tickets),

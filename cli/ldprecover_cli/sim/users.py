@@ -72,8 +72,8 @@ def users(
             seed=run_seed if seed is None else None,
         )
         sent = population.report_to(
-            url,
-            target.id,
+            client,
+            target,
             progress=None if json else "bar",
             secret=run_secret(run_seed, "sim users", target.id, {"counts": counts}),
             **delivery,

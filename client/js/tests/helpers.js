@@ -125,7 +125,7 @@ export class Collector {
     if (ticket && !this.tickets.has(ticket)) return problem(401, "invalid-ticket");
     const name = ticket ?? key;
     const duplicate = this.stored.has(name);
-    if (duplicate && this.stored.get(name) !== body) return problem(409, "idempotency-key-reused");
+    if (duplicate && this.stored.get(name) !== body) return problem(422, "idempotency-key-reused");
     this.stored.set(name, body);
     return Response.json({ round: this.round.id, accepted: 1, duplicate }, { status: 202 });
   }

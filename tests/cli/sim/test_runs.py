@@ -52,8 +52,7 @@ def at_first_progress(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
 
             yield move
 
-        for module in ("ldprecover_client.population", "ldprecover_attacker.campaign"):
-            monkeypatch.setattr(f"{module}.progress_bar", bar)
+        monkeypatch.setattr("ldprecover_client.bulk.progress_bar", bar)
 
     return arrange
 
