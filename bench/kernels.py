@@ -28,7 +28,7 @@ from bench.kernels_peers import LOADERS, Peer
 
 from ldprecover import GRR, OLH, OUE
 from ldprecover.counting import numpy_kernels, packed_lines
-from ldprecover_experiments.studies.tables import Table
+from ldprecover_experiments.simulation.tables import Table
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000

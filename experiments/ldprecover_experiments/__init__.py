@@ -18,21 +18,21 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_experiments.simulation.demo_settings import *
     from ldprecover_experiments.simulation.poisoned_round import *
     from ldprecover_experiments.simulation.simulated_round import *
-    from ldprecover_experiments.studies.attacks import *
+    from ldprecover_experiments.studies.cells import *
     from ldprecover_experiments.studies.measures import *
-    from ldprecover_experiments.studies.parameters import *
     from ldprecover_experiments.studies.results import *
+    from ldprecover_experiments.studies.specs import *
     from ldprecover_experiments.studies.study import *
 
 _MODULES = {
-    "studies.attacks": "AttackSpec",
+    "studies.specs": "AttackSpec MethodSpec",
     "simulation.comparison": "Comparison",
     "simulation.datasets": "dataset_of",
     "simulation.demo": "Demo",
     "simulation.demo_settings": "DemoSettings",
     "errors": "ExperimentError",
-    "studies.measures": "MethodSpec Outcome",
-    "studies.parameters": "Cell",
+    "studies.measures": "Outcome",
+    "studies.cells": "Cell",
     "simulation.poisoned_round": "PoisonedRound",
     "studies.results": "Results",
     "simulation.simulated_round": "LabelledEstimates SimulatedRecovery SimulatedRound simulate",

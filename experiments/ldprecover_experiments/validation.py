@@ -37,7 +37,11 @@ class Form(BaseModel):
 
     @classmethod
     def of_mapping(cls, value: Any) -> Self:
-        """Return the form with these fields. Raises ParameterError."""
+        """Return the form with these fields, or its first one, a text. Raises ParameterError."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            value = {next(iter(cls.model_fields)): value}
         if not isinstance(value, Mapping):
             raise ParameterError(f"{cls.owner} must be an object, not {value!r:.40}")
         return cls(**value)

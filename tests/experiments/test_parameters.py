@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError
-from ldprecover_experiments.studies.parameters import draw_targets, malicious_users
+from ldprecover_experiments.simulation.parameters import draw_targets, malicious_users
 
 
 def test_the_paper_s_share_gives_the_paper_s_number() -> None:

@@ -12,18 +12,20 @@ from ldprecover import GRR, OLH, RecoveryRequest, Tally, frequency_oracle, proje
 from ldprecover.estimation.metrics import mse
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client import Population
-from ldprecover_experiments.simulation.poisoned_round import (
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound
+from ldprecover_experiments.studies.cell_file import CellFile
+from ldprecover_experiments.studies.cells import (
     HASH_ONLY,
-    PoisonedRound,
+    Cell,
+    GenuineUsers,
     RoundSimulation,
+    load_genuine_users,
     simulate_round,
 )
-from ldprecover_experiments.studies.attacks import AttackSpec
 from ldprecover_experiments.studies.measures import Outcome, measure
 from ldprecover_experiments.studies.paper import EXPERIMENTS, METHODS, cells_of, estimators
-from ldprecover_experiments.studies.parameters import Cell, GenuineUsers, load_genuine_users
-from ldprecover_experiments.studies.run_file import CellFile
 from ldprecover_experiments.studies.runs import Work, tasks_of
+from ldprecover_experiments.studies.specs import AttackSpec
 
 ALL = cells_of(EXPERIMENTS, ["cities"], 1)
 
@@ -53,10 +55,11 @@ def test_every_cell_is_in_exactly_one_task() -> None:
 
 
 def test_seed_depends_on_all_but_the_recovery(genuine_users: GenuineUsers) -> None:
-    cell = Cell("cities", "oue", AttackSpec("aa", "peaked"), "one-hot")
+    cell = Cell("cities", "oue", AttackSpec(name="aa", kind="peaked", model="one-hot"))
     changes: list[dict[str, Any]] = [
-        *({"trial": 1}, {"protocol": "olh"}, {"attack": AttackSpec("manip")}, {"beta": 0.1}),
-        *({"epsilon": 1.0}, {"model": "sampled"}),
+        *({"trial": 1}, {"protocol": "olh"}, {"beta": 0.1}, {"epsilon": 1.0}),
+        {"attack": AttackSpec(name="manip", model="one-hot")},
+        {"attack": AttackSpec(name="aa", kind="peaked", model="sampled")},
     ]
     seeds = {
         c.seed(genuine_users, seed).entropy
@@ -82,9 +85,7 @@ def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell:
     outcomes = list(measure(round_, estimators(round_, small.xi)))
     assert {outcome.method for outcome in outcomes} <= METHODS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in outcomes)
-    assert all(
-        (outcome.fg is not None) == (cell.attack == AttackSpec("mga")) for outcome in outcomes
-    )
+    assert all((outcome.fg is not None) == (cell.attack.name == "mga") for outcome in outcomes)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -100,7 +101,7 @@ def test_round_without_malicious_users_has_genuine_estimates(
         Population(genuine_users.counts, genuine_users.n, seed=1),
     )
     for round_ in (
-        simulate_round(Cell("cities", protocol, None, "none", 0.0), genuine_users, 0),
+        simulate_round(Cell("cities", protocol, AttackSpec(name="none"), 0.0), genuine_users, 0),
         reported,
     ):
         assert round_.together == round_.genuine
@@ -120,7 +121,7 @@ def test_the_oracle_gives_the_projection_of_the_genuine_estimate(
     the attack.
     """
     for protocol in ("grr", "oue", "olh"):
-        cell = Cell("cities", protocol, AttackSpec("mga"), "one-hot")
+        cell = Cell("cities", protocol, AttackSpec(name="mga", model="one-hot"))
         round_ = simulate_round(cell, genuine_users, 1)
         genuine = round_.oracle.estimate(round_.genuine.counts(round_.oracle), round_.genuine.n)
         errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
@@ -136,7 +137,7 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(
     out.
     """
     simulation = RoundSimulation(
-        Cell("cities", "grr", AttackSpec("mga"), "one-hot"), genuine_users, 2
+        Cell("cities", "grr", AttackSpec(name="mga", model="one-hot")), genuine_users, 2
     )
     assert isinstance(simulation.oracle, GRR)
     genuine, malicious = simulation.genuine_reports(), simulation.malicious_reports()
@@ -162,7 +163,7 @@ def test_olh_without_randomised_response_has_only_hash_noise() -> None:
     again for this seed.
     """
     genuine_users = load_genuine_users("cities")
-    cell = Cell("cities", HASH_ONLY, None, "none", 0.0)
+    cell = Cell("cities", HASH_ONLY, AttackSpec(name="none"), 0.0)
     oracle = simulate_round(cell, genuine_users, 0).oracle
     assert isinstance(oracle, OLH)
     errors = []
@@ -176,13 +177,13 @@ def test_olh_without_randomised_response_has_only_hash_noise() -> None:
 
 
 def test_file_of_cells_keeps_outcomes(genuine_users: GenuineUsers, tmp_path: Path) -> None:
-    work, file = Work({"cities": genuine_users}, 0), tmp_path / "cells.csv"
-    cells = [Cell("cities", "oue", None, "none", 0.0, trial=trial) for trial in (0, 1)]
+    work, file = Work({"cities": genuine_users}, 0), tmp_path / "cells.jsonl"
+    cells = [Cell("cities", "oue", AttackSpec(name="none"), 0.0, trial=trial) for trial in (0, 1)]
     outcomes = [
-        Outcome("norm-sub", 0.25, None, None, 1.0),
+        Outcome("norm-sub", 0.25),
         Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0),
     ]
-    refused = Outcome("fiad", math.nan, None, None, 0.0, refused="it needs more, and says so")
+    refused = Outcome("fiad", math.nan, refused="it needs more, and says so")
     CellFile(file).add(work, [(cells[0], outcomes), (cells[1], [refused])])
     written = CellFile(file)
     assert written.of(work, cells[0]) == outcomes

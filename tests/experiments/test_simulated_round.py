@@ -111,7 +111,7 @@ def test_a_missing_package_is_named(
     attacked: SimulatedRound, monkeypatch: pytest.MonkeyPatch, call: str, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    monkeypatch.setattr("ldprecover_experiments.studies.figures.find_spec", lambda name: None)
+    monkeypatch.setattr("ldprecover_experiments.simulation.drawing.find_spec", lambda name: None)
     with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
         getattr(attacked, call)()
 

@@ -14,8 +14,7 @@ from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, Cell, MethodSpec, Results, Study
-from ldprecover_experiments.simulation.poisoned_round import simulate_round
-from ldprecover_experiments.studies.attacks import parse
+from ldprecover_experiments.studies.cells import simulate_round
 from ldprecover_experiments.studies.study import PRESETS
 
 SMALL = 'users = 1000\ntrials = 1\nattacks = ["mga"]\nmethods = ["norm-sub"]\n'
@@ -32,7 +31,7 @@ def test_defaults_are_the_papers_setting(tmp_path: Path) -> None:
     result = Study.load(tmp_path / "mine.toml")
     assert (result.name, result.trials, result.seed) == ("mine", 10, 0)
     assert len(result.cells) == 30
-    assert result.cells[0] == Cell("cities", "grr", AttackSpec("mga"), "crafted", 0.05, 0.5, 0.2)
+    assert result.cells[0] == Cell("cities", "grr", AttackSpec(name="mga"), 0.05, 0.5, 0.2)
     assert result.users_by_data["cities"].n == 389_894
 
 
@@ -48,7 +47,7 @@ def test_every_value_meets_every_other_once() -> None:
     )
     # Without an attack there is no beta to vary.
     assert len(result.cells) == len(set(result.cells)) == 2 * 2 * (1 + 2 * 2) * 2 * 3 * 3
-    assert {cell.beta for cell in result.cells if cell.attack is None} == {0.0}
+    assert {cell.beta for cell in result.cells if not cell.attack.malicious} == {0.0}
 
 
 def test_every_attack_runs_against_every_method() -> None:
@@ -209,31 +208,25 @@ def test_rejects_missing_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "attack"),
+    ("fields", "text"),
     [
-        ("mga", AttackSpec("mga")),
-        ("aa-peaked-x5", AttackSpec("aa", "peaked", 5)),
-        ("mga-a", AttackSpec("mga-a")),
-        ('apa {"each": 4}', AttackSpec("apa", options={"each": 4})),
-        ('mla {"item": "New York, NY"}', AttackSpec("mla", options={"item": "New York, NY"})),
+        ({}, "mga"),
+        ({"targets": 5, "model": "input"}, 'mga {"targets": 5}'),
+        ({"name": "aa", "kind": "peaked", "attackers": 5, "size": 3}, 'aa-peaked-x5 {"size": 3}'),
+        ({"name": "mla", "item": "New York, NY"}, 'mla {"item": "New York, NY"}'),
     ],
 )
-def test_attack_is_parsed_from_its_text(text: str, attack: AttackSpec) -> None:
+def test_attack_has_a_text_and_is_its_json(fields: dict[str, Any], text: str) -> None:
+    attack = AttackSpec(**{"name": "mga"} | fields)
     assert str(attack) == text
-    assert parse(text) == attack
-    assert hash(parse(text)) == hash(attack)
-
-
-def test_rejects_text_of_no_attack() -> None:
-    with pytest.raises(ParameterError, match="attack must be one of"):
-        parse("mga-b")
+    assert AttackSpec.model_validate_json(attack.model_dump_json(exclude_none=True)) == attack
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
     """Two settings, one of them with targets; a method that refuses GRR; a name that is markup."""
-    methods = (MethodSpec("<b>norm</b>", "norm-sub"), MethodSpec("fiad", "fiad"))
-    attacks = ((AttackSpec("mga"), "crafted"), (AttackSpec("manip"), "crafted"))
+    methods = (MethodSpec(method="norm-sub", name="<b>norm</b>"), MethodSpec(method="fiad"))
+    attacks = (AttackSpec(name="mga"), AttackSpec(name="manip"))
     study = Study(
         name="<i>x", methods=methods, attacks=attacks, protocols=("grr",), users=1000, trials=2
     )
@@ -246,7 +239,7 @@ def test_results_come_back_from_json(results: Results) -> None:
     assert again.to_json() == text
     assert again.means.keys() == results.means.keys()
     rows = json.loads(text)["cells"]
-    assert {row["attack"] for row in rows} == {"mga", "manip"}
+    assert {row["cell"]["attack"]["name"] for row in rows} == {"mga", "manip"}
     assert all(row["outcomes"][-1]["mse"] is None for row in rows)  # fiad refuses GRR
 
 
@@ -262,7 +255,7 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     frame = results.to_frame()
     assert len(frame) == 2 * 2 * 4
     mean = frame[(frame.attack == "mga") & (frame.method == "poisoned")].mse.mean()
-    (cell,) = (cell for cell in results.means if cell.attack == AttackSpec("mga"))
+    (cell,) = (cell for cell in results.means if cell.attack.name == "mga")
     assert mean == pytest.approx(results.means[cell]["poisoned"].mse)
     assert frame[frame.method == "fiad"].mse.isna().all()
 

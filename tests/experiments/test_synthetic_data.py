@@ -3,7 +3,7 @@
 import pytest
 
 from ldprecover_experiments import dataset_of
-from ldprecover_experiments.studies.parameters import load_genuine_users
+from ldprecover_experiments.studies.cells import load_genuine_users
 
 
 @pytest.mark.parametrize(

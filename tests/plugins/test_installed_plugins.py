@@ -1,6 +1,5 @@
 """The plugins that the page shows, installed: in the checks, the command, a server and a study."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -148,8 +147,8 @@ def test_client_without_the_plugin_fails_before_perturbing(
 def test_a_study_takes_all_three(run: Run, site: Path, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(shown("data = "))
     run(*COMMAND, "study", "run", "study.toml", "--jobs", "2", "--output", "results", sees=(site,))
-    with (tmp_path / "results" / "cells.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["protocol"] for row in rows} == {"kue"}
-    assert {row["attack"] for row in rows} == {"none", "first"}
-    assert "above-median" in {row["method"] for row in rows}
+    lines = (tmp_path / "results" / "cells.jsonl").read_text().splitlines()
+    cells = [json.loads(line)["cell"] for line in lines]
+    assert {cell["protocol"] for cell in cells} == {"kue"}
+    assert {cell["attack"]["name"] for cell in cells} == {"none", "first"}
+    assert all('"method":"above-median","mse":' in line for line in lines)

@@ -189,7 +189,7 @@ def _targets(
     Raises UsageError.
     """
     from ldprecover_attacker import attack_options
-    from ldprecover_experiments.studies.parameters import draw_targets
+    from ldprecover_experiments.simulation.parameters import draw_targets
 
     items = status.parameters.items
     if target and targets is not None:
@@ -228,7 +228,7 @@ def _knowledge(
 
 def _share(beta: float, status: "RoundStatus") -> int:
     """Return the number of malicious users for a share of all. Raises UsageError if it is 0."""
-    from ldprecover_experiments.studies.parameters import malicious_users
+    from ldprecover_experiments.simulation.parameters import malicious_users
 
     m = malicious_users(status.n, beta)
     if not m:

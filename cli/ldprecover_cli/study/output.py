@@ -2,12 +2,11 @@
 
 import os
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -16,13 +15,12 @@ from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
+    from ldprecover_experiments.simulation.tables import Table
+    from ldprecover_experiments.studies.cell_file import CellFile
+    from ldprecover_experiments.studies.cells import Cell
     from ldprecover_experiments.studies.measures import Outcome
-    from ldprecover_experiments.studies.parameters import Cell
-    from ldprecover_experiments.studies.run_file import CellFile
-    from ldprecover_experiments.studies.runs import Done, Work
-    from ldprecover_experiments.studies.tables import Summary, Table
-
-T = TypeVar("T")
+    from ldprecover_experiments.studies.runs import Work
+    from ldprecover_experiments.studies.tables import Summary
 
 Data = Annotated[
     list[str] | None,
@@ -59,78 +57,59 @@ def check_packages() -> None:
             )
 
 
-@dataclass(frozen=True)
-class Runner:
-    """Where cells are run, and the folder of their results."""
-
-    out: Path
-    jobs: int
-
-
 @contextmanager
-def running(
-    out: Path,
-    jobs: int | None,
-) -> Iterator[Runner]:
-    """Yield what the options of a study name; say at the end how long it took.
+def running(out: Path) -> Iterator[None]:
+    """Run a study, whose results are in this folder, and say at the end how long it took.
 
-    Signals end the study cleanly.
+    Signals end it cleanly.
     """
     started = time.monotonic()
     with end_on_signals():
-        yield Runner(out, jobs or os.cpu_count() or 1)
+        yield
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
 
 
 def run_missing(
-    runner: Runner, cells: "Collection[Cell]", work: "Work"
+    out: Path, jobs: int | None, cells: "Sequence[Cell]", work: "Work"
 ) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
     """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
 
     They run in processes of this machine, no more than there are cells. Raises UsageError if the
     folder cannot be made.
     """
-    from ldprecover_experiments.studies.run_file import CellFile
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.studies.cell_file import CellFile
     from ldprecover_experiments.studies.runs import run_cells
 
     try:
-        runner.out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot make the folder {runner.out}: {error.strerror}") from error
-    file = CellFile(runner.out / "cells.csv")
+        raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
+    file = CellFile(out / "cells.jsonl")
     missing = [cell for cell in cells if file.of(work, cell) is None]
-    jobs = max(1, min(runner.jobs, len(missing)))
-    running = run_cells(missing, work, jobs, lambda: note("Finishing the cells under way."))
-    _store(running, len(missing), file, work)
-    return file, {cell: file.of(work, cell) or [] for cell in cells}
-
-
-def _store(
-    running: "Generator[Done, None, None]", number: int, file: "CellFile", work: "Work"
-) -> None:
-    """Store the outcomes of `number` cells as they finish, with a bar."""
-    from ldprecover_client import progress_bar
-
+    processes = max(1, min(jobs or os.cpu_count() or 1, len(missing)))
+    running = run_cells(missing, work, processes, lambda: note("Finishing the cells under way."))
     done = 0
     with closing(running):
         try:
-            if number:
+            if missing:
                 with progress_bar("cells") as on_progress:
-                    on_progress(0, number)
+                    on_progress(0, len(missing))
                     for finished in running:
                         file.add(work, finished)
                         done += len(finished)
-                        on_progress(done, number)
+                        on_progress(done, len(missing))
         except (KeyboardInterrupt, SystemExit) as stopped:
-            stopped.add_note(f"{done} of {number} cells were run; the same command continues")
+            stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
             raise
+    return file, {cell: file.of(work, cell) or [] for cell in cells}
 
 
 def write_means(
     out: Path, file: "CellFile", outcomes: "Mapping[Cell, Sequence[Outcome]]"
 ) -> "Summary":
     """Write cells.parquet and summary.csv into the folder, and return the means."""
-    from ldprecover_experiments.studies.run_file import replaced
+    from ldprecover_experiments.studies.cell_file import replaced
     from ldprecover_experiments.studies.tables import summarise, summary_csv
 
     summary = summarise(outcomes)

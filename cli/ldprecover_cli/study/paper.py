@@ -1,7 +1,7 @@
 """`study paper`: the tables and figures of the paper's evaluation."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument
 
@@ -19,9 +19,6 @@ from ldprecover_cli.study.output import (
     show,
     write_means,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """Tables that `all` prints; the sweeps are pictures, and their means are in the file."""
@@ -47,28 +44,28 @@ def paper(
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, on cities and fire by default.
 
-    The folder gets cells.csv and cells.parquet, with a row for each cell and method; summary.csv,
-    with means over trials; and the figures as PNG and SVG. Finished cells are not run again: after
-    Ctrl-C the same command continues.
+    The folder gets cells.jsonl, with a line for each cell; cells.parquet, with a row for each cell
+    and method; summary.csv, with means over trials; and the figures as PNG and SVG. Finished cells
+    are not run again: after Ctrl-C the same command continues.
 
     Example: ldprecover study paper table1 mse --output results
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
     check_packages()
+    from ldprecover_experiments.studies.cells import load_users_by_data
     from ldprecover_experiments.studies.figures import draw_figures
     from ldprecover_experiments.studies.paper import EXPERIMENTS, cells_of
-    from ldprecover_experiments.studies.parameters import load_users_by_data
     from ldprecover_experiments.studies.runs import Work
     from ldprecover_experiments.studies.tables import tables
 
-    with running(output, jobs) as runner:
+    with running(output):
         selected = _selected(names or ["all"], tuple(EXPERIMENTS))
         users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)
         work = Work(users_by_data, seed)
-        summary = write_means(output, *run_missing(runner, cells, work))
+        summary = write_means(output, *run_missing(output, jobs, cells, work))
         draw_figures(selected, data_names, summary, output)
         for name in selected:
             if len(selected) < len(EXPERIMENTS) or name in _BRIEF:

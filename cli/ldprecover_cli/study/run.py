@@ -24,21 +24,21 @@ def run(
 ) -> None:
     """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
 
-    The folder gets cells.csv, with a row for each cell and method, and a JSON file of the study's
-    name. Finished cells are not run again: after Ctrl-C the same command continues.
+    The folder gets cells.jsonl, with a line for each cell, and a JSON file of the study's name.
+    Finished cells are not run again: after Ctrl-C the same command continues.
 
     Example: ldprecover study run study.toml --jobs 2
 
     Example: ldprecover study run framing --output framing
     """
+    from ldprecover_experiments.studies.cell_file import replaced
     from ldprecover_experiments.studies.results import Results
-    from ldprecover_experiments.studies.run_file import replaced
     from ldprecover_experiments.studies.study import Study
 
-    with running(output, jobs) as runner:
+    with running(output):
         study = Study.load(file)
         note(study.cost)
-        _, outcomes = run_missing(runner, study.cells, study.work)
+        _, outcomes = run_missing(output, jobs, study.cells, study.work)
         results = Results(study.name, outcomes)
         replaced(output / f"{file.stem}.json", results.to_json() + "\n")
         show([results.table()])

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ldprecover_experiments.simulation.demo_score import Score
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.demo_words import method_words
-from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
-from ldprecover_experiments.studies.figures import draw_comparison
-from ldprecover_experiments.studies.measures import errors
-from ldprecover_experiments.studies.tables import Table, frame, shown_error, shown_gain
+from ldprecover_experiments.simulation.drawing import draw_comparison
+from ldprecover_experiments.simulation.poisoned_round import Targets, Vector, errors
+from ldprecover_experiments.simulation.tables import Table, frame, shown_error, shown_gain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

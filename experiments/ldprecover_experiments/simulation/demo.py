@@ -19,8 +19,8 @@ from ldprecover_experiments.simulation.over_http import (
     open_round,
     recover_on_server,
 )
+from ldprecover_experiments.simulation.parameters import draw_targets
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
-from ldprecover_experiments.studies.parameters import draw_targets
 
 Stage = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """From the title of a stage to a context manager whose value reports progress (done, total)."""

@@ -16,8 +16,7 @@ from ldprecover_experiments.simulation.demo_words import (
     sentence,
     times,
 )
-from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
-from ldprecover_experiments.studies.measures import errors
+from ldprecover_experiments.simulation.poisoned_round import Targets, Vector, errors
 
 BEFORE, AFTER = "before the attack", "after the attack"
 """Names of the estimates from the genuine reports and from all reports."""

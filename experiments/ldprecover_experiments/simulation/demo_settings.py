@@ -31,7 +31,7 @@ class DemoSettings:
     @property
     def malicious_users(self) -> int:
         """m = n beta/(1 - beta), rounded. Raises ParameterError."""
-        from ldprecover_experiments.studies.parameters import malicious_users
+        from ldprecover_experiments.simulation.parameters import malicious_users
 
         return malicious_users(self.users, self.beta)
 

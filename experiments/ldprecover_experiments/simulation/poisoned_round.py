@@ -1,8 +1,4 @@
-"""A simulated poisoned round: the tallies of genuine and malicious users, and the truth.
-
-Counts are drawn from their law if it is known. Reports are made one by one if they are crafted, if
-a method reads them, or if they are sent to a server.
-"""
+"""A simulated poisoned round: the tallies of genuine and malicious users, and the truth."""
 
 from __future__ import annotations
 
@@ -14,36 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import (
-    OLH,
     Estimates,
     FrequencyOracle,
-    ParameterError,
     Recovery,
     RecoveryRequest,
     Tally,
-    frequency_oracle,
 )
-from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
-from ldprecover.protocols import crafter_of, default_hash_range
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
-from ldprecover_experiments.studies.attacks import TARGETS
-from ldprecover_experiments.studies.parameters import Cell, GenuineUsers, malicious_users
 
 Vector = NDArray[np.float64]
 Targets = tuple[int, ...]
-
-HASH_ONLY = "olh-hash-only"
-"""OLH without its randomised response: what the paper's Table I has for OLH."""
-
-
-class _HashOnly(OLH):
-    """OLH without its randomised response: no privacy, and no noise but hash collisions."""
-
-    @property
-    def p(self) -> float:
-        return 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,122 +146,9 @@ class PoisonedRound:
         )
 
 
-class RoundSimulation:
-    """The simulation of a cell, with its secrets drawn and no report made.
-
-    Raises ParameterError for an attack, a model and a protocol that do not fit together.
-    """
-
-    def __init__(self, cell: Cell, genuine_users: GenuineUsers, seed: int) -> None:
-        d = len(genuine_users.items)
-        self.cell, self.genuine_users = cell, genuine_users
-        self.m = malicious_users(genuine_users.n, cell.beta)
-        self.oracle = _oracle(cell.protocol, cell.epsilon, d)
-        streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(4))
-        secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng = streams
-        spec = cell.attack
-        chosen = _targets(TARGETS if spec is None else spec.targets, genuine_users.items, secrets)
-        self.targets = chosen if spec is not None and spec.targeted else None
-        self.attack = (
-            None
-            if spec is None
-            else spec.make(cell.model, self.targets).resolve(genuine_users.items)
-        )
-        # Crafted reports draw the attack's secrets again; only laws of counts need the weights.
-        item_attack = None if cell.model == "crafted" else self.attack
-        self.weights = (
-            genuine_users.frequencies
-            if item_attack is None
-            else item_attack.distribution(d, secrets)
-        )
-
-    def malicious_tally(self) -> Tally:
-        """Return the tally of the malicious users. Only crafted reports are made one by one."""
-        if not self.m:
-            return Tally.empty(self.oracle.summary_size)
-        if self.cell.model == "crafted":
-            return Tally.of(self.oracle, self.malicious_reports())
-        laws = {"input": input_poisoning_tally, "sampled": sampled_tally}
-        law = laws.get(self.cell.model, one_hot_tally)
-        return law(self.oracle, self.weights, self.m, self.malicious_rng)
-
-    def earlier_tally(self) -> Tally:
-        """Return the tally of an earlier clean round of as many users from the same law."""
-        counts = self.earlier_rng.multinomial(self.genuine_users.n, self.genuine_users.frequencies)
-        return self.oracle.simulation.honest_tally(counts, self.earlier_rng)
-
-    def genuine_reports(self) -> NDArray[Any]:
-        """Return the packed reports of the genuine users."""
-        counts = self.genuine_users.counts
-        self.oracle.wire.check_users(self.genuine_users.n)
-        return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
-
-    def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
-        """Return m malicious packed reports. Raises ParameterError for a model without reports."""
-        rng, model = self.malicious_rng, self.cell.model
-        m = self.m if m is None else m
-        if model == "one-hot" and crafter_of(self.oracle).encoded_others != 0:
-            name = self.oracle.protocol.upper()
-            raise ParameterError(
-                f"no {name} report supports exactly one item: such malicious users are counts alone"
-            )
-        if self.attack is not None and model == "crafted":
-            return self.attack.reports(self.oracle, m, rng)
-        self.oracle.wire.check_users(m)
-        items = rng.choice(self.weights.size, size=m, p=self.weights)
-        return (
-            self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
-        )
-
-
-def simulate_round(
-    cell: Cell,
-    genuine_users: GenuineUsers,
-    seed: int,
-    *,
-    reports: bool = False,
-    earlier: bool = False,
-) -> PoisonedRound:
-    """Return a simulated round of a cell.
-
-    With `reports`, or if the cell draws random subsets of the users, every report is made. With
-    `earlier` there is an earlier clean round, which changes no other random draw.
-    """
-    simulation = RoundSimulation(cell, genuine_users, seed)
-    packed = None
-    if reports or cell.xi:
-        both = simulation.genuine_reports(), simulation.malicious_reports()
-        genuine, malicious = (Tally.of(simulation.oracle, each) for each in both)
-        packed = np.concatenate(both)
-    else:
-        genuine, malicious = (
-            simulation.oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng),
-            simulation.malicious_tally(),
-        )
-    return PoisonedRound(
-        simulation.oracle,
-        genuine_users.frequencies,
-        genuine,
-        malicious,
-        simulation.targets,
-        packed,
-        simulation.earlier_tally() if earlier else None,
-        simulation.attack,
-    )
-
-
-def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
-    if protocol != HASH_ONLY:
-        return frequency_oracle(protocol, epsilon, d)
-    return _HashOnly(epsilon, d, default_hash_range(epsilon))
-
-
-def _targets(
-    targets: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator
-) -> Targets:
-    if isinstance(targets, int):
-        return tuple(sorted(rng.choice(len(items), size=targets, replace=False).tolist()))
-    unknown = [label for label in targets if label not in items]
-    if unknown:
-        raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
-    return tuple(sorted(map(items.index, targets)))
+def errors(
+    estimate: Vector, truth: Vector, genuine: Vector, targets: Targets | None
+) -> tuple[float, float | None]:
+    """Return the mean squared error of an estimate, and with targets its frequency gain."""
+    gain = None if targets is None else frequency_gain(estimate, genuine, targets)
+    return mse(estimate, truth), gain

@@ -15,15 +15,15 @@ from ldprecover_attacker import make_attack
 from ldprecover_attacker.campaign import campaign_rng
 from ldprecover_client import Population
 from ldprecover_experiments.simulation.datasets import dataset_of
-from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
-from ldprecover_experiments.studies.figures import draw_items, new_axes, shown_items
-from ldprecover_experiments.studies.parameters import (
+from ldprecover_experiments.simulation.drawing import draw_items, new_axes, shown_items
+from ldprecover_experiments.simulation.parameters import (
     BETA,
     PAPER_USERS,
     draw_targets,
     malicious_users,
 )
-from ldprecover_experiments.studies.tables import Table, frame
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.simulation.tables import Table, frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

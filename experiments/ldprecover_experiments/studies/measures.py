@@ -2,26 +2,31 @@
 
 A reference is an estimate that needs what the simulator alone knows, such as the genuine reports.
 
-    list(measure(round_, [GENUINE, POISONED, MethodSpec("ldprecover")]))
+    list(measure(round_, [GENUINE, POISONED, MethodSpec(method="ldprecover")]))
 """
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from ldprecover import ParameterError, Recovery, RecoveryRequest
-from ldprecover.estimation.metrics import frequency_gain, mse
+from ldprecover.estimation.metrics import mse
 from ldprecover.recovery import METHODS, Conclusions
-from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
-from ldprecover_experiments.studies.attacks import TARGETS
-from ldprecover_experiments.studies.parameters import ETA
+from ldprecover_experiments.simulation.parameters import ETA, TARGETS
+from ldprecover_experiments.simulation.poisoned_round import (
+    PoisonedRound,
+    Targets,
+    Vector,
+    errors,
+)
+from ldprecover_experiments.studies.specs import MethodSpec
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,10 @@ class Outcome:
     """
 
     method: str
-    mse: float
-    fg: float | None
-    malicious_mse: float | None
-    seconds: float
+    mse: Annotated[float, BeforeValidator(lambda value: nan if value is None else value)]
+    fg: float | None = None
+    malicious_mse: float | None = None
+    seconds: float = 0.0
     coverage: float | None = None
     variance: float | None = None
     attack_probability: float | None = None
@@ -62,10 +67,6 @@ class Reference:
     name: str
     function: Callable[[PoisonedRound, float], Vector]
 
-    def estimate(self, round_: PoisonedRound, eta: float) -> Estimate:
-        """Return the estimate."""
-        return Estimate(self.function(round_, eta))
-
 
 GENUINE = Reference("genuine", lambda round_, eta: round_.f_genuine)
 POISONED = Reference("poisoned", lambda round_, eta: round_.poisoned.frequencies)
@@ -74,67 +75,37 @@ UNIFORM = Reference(
 )
 
 
-@dataclass(frozen=True)
-class MethodSpec:
-    """A method of METHODS and its knowledge of the attack.
-
-    `eta` None is the one of the run, "true" the round's own m/n. With `targets` the method knows
-    the attacked items. With `support` it knows the true share of malicious reports that supports
-    each item (the malicious model custom). `reads` False withholds the reports; `history` gives it
-    an earlier clean round.
-
-        MethodSpec("told", "ldprecover", eta=0.05, targets=True)
-    """
-
-    name: str
-    method: str = "ldprecover"
-    eta: float | str | None = None
-    targets: bool = False
-    malicious_model: str = "paper"
-    support: bool = False
-    options: Mapping[str, float | str] = field(default_factory=dict)
-    reads: bool = True
-    history: bool = False
-
-    @property
-    def reads_reports(self) -> bool:
-        """Whether the method uses the reports if they are kept."""
-        method = METHODS[self.method]
-        return "reports" in method.needs or (self.reads and "reports" in method.better_with)
-
-    @property
-    def text(self) -> str:
-        """The specification as one line of JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    def recovery(self, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
-        """Return the recovery of a round. Raises ParameterError for one that does not fit."""
-        history = []
-        if self.history:
-            assert round_.earlier is not None
-            history.append((round_.oracle, round_.earlier))
-        has_targets = self.targets or "targets" in METHODS[self.method].needs
-        request = RecoveryRequest(
-            self.method,
-            eta=eta if self.eta is None else round_.eta if self.eta == "true" else self.eta,
-            targets=known_targets(round_) if has_targets else (),
-            malicious_model="custom" if self.support else self.malicious_model,
-            support=round_.support if self.support else None,
-            options=self.options,
-            history=history,
-        )
-        return round_.recover(request, with_reports=self.reads)
-
-    def estimate(self, round_: PoisonedRound, eta: float) -> Estimate:
-        """Return the recovered frequencies. Raises as `recovery` does."""
-        recovery = self.recovery(round_, eta)
-        assumes = "malicious_model" in METHODS[self.method].uses
-        malicious = recovery.malicious if assumes else None
-        return Estimate(recovery.recovered, malicious, recovery.conclusions)
-
-
 Estimator = Reference | MethodSpec
 """Anything that estimates the frequencies of a round."""
+
+
+def recovery_of(spec: MethodSpec, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
+    """Return a method's recovery of a round. Raises ParameterError for one that does not fit."""
+    history = []
+    if spec.history:
+        assert round_.earlier is not None
+        history.append((round_.oracle, round_.earlier))
+    has_targets = spec.targets or "targets" in METHODS[spec.method].needs
+    request = RecoveryRequest(
+        spec.method,
+        eta=eta if spec.eta is None else round_.eta if spec.eta == "true" else spec.eta,
+        targets=known_targets(round_) if has_targets else (),
+        malicious_model="custom" if spec.support else spec.malicious_model,
+        support=round_.support if spec.support else None,
+        options=spec.options,
+        history=history,
+    )
+    return round_.recover(request, with_reports=spec.reads)
+
+
+def _estimate(estimator: Estimator, round_: PoisonedRound, eta: float) -> Estimate:
+    """Return the estimate of a round. Raises ParameterError for one that does not fit."""
+    if isinstance(estimator, Reference):
+        return Estimate(estimator.function(round_, eta))
+    recovery = recovery_of(estimator, round_, eta)
+    assumes = "malicious_model" in METHODS[estimator.method].uses
+    malicious = recovery.malicious if assumes else None
+    return Estimate(recovery.recovered, malicious, recovery.conclusions)
 
 
 def known_targets(round_: PoisonedRound) -> Targets:
@@ -155,10 +126,10 @@ def measure(
     for estimator in estimators:
         started = time.perf_counter()
         try:
-            estimate = estimator.estimate(round_, eta)
+            estimate = _estimate(estimator, round_, eta)
         except ParameterError as error:
             reason = " ".join(str(error).split())
-            yield Outcome(estimator.name, nan, None, None, 0.0, refused=reason)
+            yield Outcome(estimator.name, nan, refused=reason)
             continue
         seconds = time.perf_counter() - started
         squared, gain = errors(estimate.frequencies, round_.truth, round_.f_genuine, round_.targets)
@@ -169,14 +140,6 @@ def measure(
         )
         certainty = _certainty(round_, estimate.conclusions)
         yield Outcome(estimator.name, squared, gain, malicious_error, seconds, **certainty)
-
-
-def errors(
-    estimate: Vector, truth: Vector, genuine: Vector, targets: Targets | None
-) -> tuple[float, float | None]:
-    """Return the mean squared error of an estimate, and with targets its frequency gain."""
-    gain = None if targets is None else frequency_gain(estimate, genuine, targets)
-    return mse(estimate, truth), gain
 
 
 def _certainty(round_: PoisonedRound, conclusions: Conclusions | None) -> dict[str, Any]:

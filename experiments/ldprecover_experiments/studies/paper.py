@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 from ldprecover import project_simplex
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Vector
-from ldprecover_experiments.studies.attacks import parse
+from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.measures import (
     GENUINE,
     POISONED,
     UNIFORM,
     Estimator,
-    MethodSpec,
     Reference,
+    recovery_of,
 )
-from ldprecover_experiments.studies.parameters import Cell
+from ldprecover_experiments.studies.specs import AttackSpec, MethodSpec
 
 _DOCUMENT = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
 
@@ -33,22 +33,26 @@ def estimators(round_: PoisonedRound, xi: float = 0.0, trial: int = 0) -> Iterat
 
     `xi` > 0 adds the defences over random subsets of this share of the users, drawn with `trial`.
     """
-    yield from (GENUINE, POISONED, MethodSpec("norm-sub", "norm-sub"), _SCALED)
-    yield MethodSpec("ldprecover")
+    yield from (GENUINE, POISONED, MethodSpec(method="norm-sub"), _SCALED)
+    yield MethodSpec(method="ldprecover")
     if not round_.malicious.n:
         yield UNIFORM
         return
-    yield MethodSpec("ldprecover-star", targets=True)
-    yield MethodSpec("ldprecover-star-exact", targets=True, malicious_model="exact")
+    star = MethodSpec(method="ldprecover", targets=True, name="ldprecover-star")
+    yield star
+    exact = {"name": "ldprecover-star-exact", "malicious_model": "exact"}
+    yield star.model_copy(update=exact)
     if round_.oracle.traits.one_item and round_.targets is not None:
         yield from _DETECTION
     yield _ORACLE
     if xi:
-        subsets = {"rate": xi, "seed": trial}
-        k_means = MethodSpec("k-means", "k-means", options=subsets)
-        yield Reference("k-means-raw", lambda round_, eta: k_means.recovery(round_, eta).genuine)
+        subsets: dict[str, float | str] = {"rate": xi, "seed": trial}
+        k_means = MethodSpec(method="k-means", options=subsets, name="k-means")
+        yield Reference(
+            "k-means-raw", lambda round_, eta: recovery_of(k_means, round_, eta).genuine
+        )
         yield k_means
-        yield MethodSpec("ldprecover-km", "ldprecover-km", options=subsets)
+        yield MethodSpec(method="ldprecover-km", options=subsets, name="ldprecover-km")
 
 
 def _detection(round_: PoisonedRound) -> Vector:
@@ -114,11 +118,11 @@ class Experiment:
 def _experiment(kinds: Iterable[Mapping[str, Any]], **fields: Any) -> Experiment:
     settings, varied = [], fields.get("varied")
     for kind in kinds:
-        own: dict[str, Any] = {"attack": "none", "model": "one-hot", "protocols": PROTOCOLS, **kind}
-        own["attack"] = parse(own["attack"])
+        own = {"protocols": PROTOCOLS, **kind}
+        own["attack"] = AttackSpec.of_mapping(own["attack"])
         for protocol, value in product(own.pop("protocols"), fields.get("values", (None,))):
             changed = {varied: value} if varied else {}
-            settings.append(Cell(**{"data": "", "protocol": protocol} | own | changed))
+            settings.append(Cell(data="", protocol=protocol, **own | changed))
     return Experiment(settings=settings, **fields)
 
 

@@ -16,8 +16,8 @@ _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_TH
 @contextmanager
 def processes(
     jobs: int,
-    initializer: Callable[[], None] | None = None,
-    on_error: Callable[[], None] = lambda: None,
+    initializer: Callable[[], None],
+    on_error: Callable[[], None],
 ) -> Iterator[Executor]:
     """Yield an executor of `jobs` processes, which end with the block; queued tasks are cancelled.
 
@@ -55,12 +55,11 @@ class _Context(SpawnContext):
     Process = _Process
 
 
-def _initialize(initializer: Callable[[], None] | None) -> None:
+def _initialize(initializer: Callable[[], None]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    if initializer is not None:
-        initializer()
+    initializer()
 
 
 def _end_with_parent() -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Self
 
+from pydantic import BaseModel
+
 from ldprecover import ParameterError
-from ldprecover_experiments.studies.attacks import parse
+from ldprecover_experiments.simulation.tables import Table, frame
+from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.figures import draw_results
 from ldprecover_experiments.studies.measures import Outcome
-from ldprecover_experiments.studies.parameters import Cell
 from ldprecover_experiments.studies.tables import (
     Summary,
-    Table,
-    frame,
     shown,
     shown_parameter,
     summarise,
@@ -28,6 +26,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _VARIED = ("data", "protocol", "epsilon", "beta", "eta")
+
+
+class _Row(BaseModel):
+    cell: Cell
+    outcomes: list[Outcome]
+
+
+class _Document(BaseModel):
+    name: str
+    cells: list[_Row]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,30 +84,16 @@ class Results:
 
     def to_json(self) -> str:
         """Return the results as one JSON object; the error of a method that refuses is null."""
-        rows = [
-            cell.columns
-            | {"outcomes": [asdict(o) | {"mse": None if isnan(o.mse) else o.mse} for o in outcomes]}
-            for cell, outcomes in self.cells.items()
-        ]
-        return json.dumps({"name": self.name, "cells": rows}, ensure_ascii=False, allow_nan=False)
+        rows = [_Row(cell=cell, outcomes=list(outcomes)) for cell, outcomes in self.cells.items()]
+        return _Document(name=self.name, cells=rows).model_dump_json(exclude_none=True)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Return what `to_json` wrote. Raises ParameterError for anything else."""
         try:
-            document = json.loads(text)
-            cells = {
-                Cell(
-                    **{each.name: row[each.name] for each in fields(Cell)}
-                    | {"attack": parse(row["attack"])}
-                ): [
-                    Outcome(**o | {"mse": nan if o["mse"] is None else o["mse"]})
-                    for o in row["outcomes"]
-                ]
-                for row in document["cells"]
-            }
-            return cls(document["name"], cells)
-        except (ValueError, KeyError, TypeError) as error:
+            document = _Document.model_validate_json(text)
+            return cls(document.name, {row.cell: row.outcomes for row in document.cells})
+        except ValueError as error:
             raise ParameterError(f"these are not the results of a study: {error}") from error
 
     def to_frame(self) -> Any:
@@ -144,7 +138,7 @@ class Results:
 
     @property
     def _attacked(self) -> list[Cell]:
-        return [cell for cell in self.means if cell.attack] or list(self.means)
+        return [cell for cell in self.means if cell.attack.malicious] or list(self.means)
 
     @property
     def _constant(self) -> str:

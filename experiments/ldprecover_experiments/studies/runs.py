@@ -7,26 +7,23 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
-from typing import TypeVar
 
 from ldprecover.plugins import loaded
 from ldprecover_attacker.plugins import load
 from ldprecover_experiments.errors import ExperimentError
-from ldprecover_experiments.simulation.poisoned_round import simulate_round
+from ldprecover_experiments.simulation.parameters import malicious_users
+from ldprecover_experiments.studies.cells import Cell, GenuineUsers, simulate_round
 from ldprecover_experiments.studies.measures import (
     GENUINE,
     POISONED,
     Estimator,
-    MethodSpec,
     Outcome,
     measure,
 )
 from ldprecover_experiments.studies.paper import estimators
-from ldprecover_experiments.studies.parameters import Cell, GenuineUsers, malicious_users
 from ldprecover_experiments.studies.processes import processes
+from ldprecover_experiments.studies.specs import MethodSpec
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 Done = list[tuple[Cell, list[Outcome]]]
 
 _TASK = 10
@@ -54,22 +51,16 @@ class Work:
     def reports(self, cell: Cell) -> int:
         """Return the number of reports to make; all other counts are drawn from their law."""
         n, reads = self.users_by_data[cell.data].n, self.reads_reports
-        m = malicious_users(n, cell.beta) if reads or cell.model == "crafted" else 0
+        m = malicious_users(n, cell.beta) if reads or cell.attack.model == "crafted" else 0
         return m + n if reads else m
 
     @cached_property
     def variant(self) -> str:
-        """The key of these methods in a file of cells."""
+        """The key of these methods in a file of cells: the hash of their JSON."""
         if not self.methods:
-            return "in-process"
-        lines = [spec.text for spec in self.methods]
-        return "methods " + hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-    def key(self, cell: Cell) -> tuple[str, ...]:
-        """Return the columns that identify a cell of this work in a file of cells."""
-        users = self.users_by_data[cell.data]
-        data, *columns = cell.columns.values()
-        return tuple(map(str, (data, users.digest, users.n, *columns, self.seed, self.variant)))
+            return "paper"
+        lines = [spec.model_dump_json() for spec in self.methods]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     def run(self, cell: Cell) -> list[Outcome]:
         """Simulate one cell and measure every method on it."""
@@ -98,36 +89,17 @@ def run_cells(
     the iterator is closed; `on_finishing` is called if that has to wait for running cells. Raises
     ExperimentError if a process ends.
     """
-    tasks = tasks_of(cells, 1 if work.reads_reports else _TASK)
-    return run_tasks(
-        partial(_run, work),
-        tasks,
-        jobs,
-        on_finishing,
-        initializer=_plugins(),
-    )
-
-
-def run_tasks(
-    function: Callable[[Task], Result],
-    tasks: Iterable[Task],
-    jobs: int,
-    on_finishing: Callable[[], None] = lambda: None,
-    *,
-    initializer: Callable[[], None] | None = None,
-) -> Generator[Result, None, None]:
-    """Yield the results of a function for tasks, in any order; the options are of `run_cells`."""
-    waiting = iter(tasks)
+    waiting = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
     if jobs == 1:
-        yield from map(function, waiting)
+        yield from (_run(work, task) for task in waiting)
         return
     try:
-        with processes(jobs, initializer, on_finishing) as executor:
-            pending: set[Future[Result]] = set()
+        with processes(jobs, partial(load, loaded()), on_finishing) as executor:
+            pending: set[Future[Done]] = set()
             while True:
                 free = _AHEAD * jobs - len(pending)
                 pending |= {
-                    executor.submit(function, task) for task in islice(waiting, max(0, free))
+                    executor.submit(_run, work, task) for task in islice(waiting, max(0, free))
                 }
                 if not pending:
                     return
@@ -144,11 +116,6 @@ def run_tasks(
 def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
     """Return the cells in lists of `size`: an interruption loses one list for each process."""
     return [cells[start : start + size] for start in range(0, len(cells), size)]
-
-
-def _plugins() -> Callable[[], None] | None:
-    """Return what loads the plugins of this process in a worker; None without any."""
-    return partial(load, names) if (names := loaded()) else None
 
 
 def _run(work: Work, task: Sequence[Cell]) -> Done:

@@ -18,30 +18,32 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PlainValidator
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.recovery import METHODS, RecoveryRequest
-from ldprecover_attacker import ATTACKS
+from ldprecover.recovery import RecoveryRequest
 from ldprecover_experiments.simulation.datasets import NAMES
-from ldprecover_experiments.simulation.poisoned_round import RoundSimulation
-from ldprecover_experiments.studies.attacks import AttackSpec
-from ldprecover_experiments.studies.measures import MethodSpec, Outcome
-from ldprecover_experiments.studies.paper import PROTOCOLS
-from ldprecover_experiments.studies.parameters import (
+from ldprecover_experiments.simulation.parameters import (
     BETA,
     EPSILON,
     ETA,
-    Cell,
-    GenuineUsers,
-    load_users_by_data,
+    TARGETS,
     malicious_users,
 )
+from ldprecover_experiments.studies.cells import (
+    Cell,
+    GenuineUsers,
+    RoundSimulation,
+    load_users_by_data,
+)
+from ldprecover_experiments.studies.measures import Outcome
+from ldprecover_experiments.studies.paper import PROTOCOLS
 from ldprecover_experiments.studies.results import Results
 from ldprecover_experiments.studies.runs import Work, run_cells
-from ldprecover_experiments.validation import Form, OneOrMore, listed, suggestion
+from ldprecover_experiments.studies.specs import AttackSpec, MethodSpec
+from ldprecover_experiments.validation import Form, OneOrMore, listed
 
 
 class DataForm(Form):
@@ -50,38 +52,6 @@ class DataForm(Form):
     owner: ClassVar[str] = "data"
     file: str
     column: str | None = None
-
-
-class AttackForm(Form):
-    """An attack of a study."""
-
-    owner: ClassVar[str] = "an attack"
-    name: str
-    model: str = "crafted"
-    targets: Annotated[int, Field(ge=1)] | Annotated[list[str], Field(min_length=1)] | None = None
-    kind: str | None = None
-    size: int | None = None
-    each: int | None = None
-    rate: float | None = None
-    search: int | Literal["exhaustive"] | None = None
-    item: int | str | None = None
-    against: str | None = None
-    attackers: int = 1
-
-
-class MethodForm(Form):
-    """A method of a study: the fields of MethodSpec."""
-
-    owner: ClassVar[str] = "a method"
-    method: str
-    name: str | None = None
-    eta: float | str | None = None
-    targets: bool = False
-    malicious_model: str = "paper"
-    support: bool = False
-    options: dict[str, float | str] = Field(default_factory=dict)
-    reads: bool = True
-    history: bool = False
 
 
 def _plain_name(name: str) -> str:
@@ -101,38 +71,6 @@ def _source(source: Any, folder: Path = Path()) -> tuple[Any, str | None]:
     return source if isinstance(source, tuple) else (source, None)
 
 
-def _attack(attack: Any) -> tuple[AttackSpec | None, str]:
-    if isinstance(attack, tuple):
-        return attack
-    if attack == "none":
-        return None, "none"
-    form = AttackForm.of_mapping({"name": attack} if isinstance(attack, str) else attack)
-    if form.name not in ATTACKS:
-        names = ", ".join(sorted(ATTACKS))
-        raise ParameterError(f"attack must be none or one of {names}, not {form.name!r}")
-    spec = AttackSpec.of(**form.model_dump(exclude={"model"}, exclude_unset=True))
-    if "targets" in spec.options and not spec.targeted:
-        raise ParameterError(f"targets does not belong to {form.name}")
-    spec.make(form.model, (0,) if spec.targeted else None)  # raises for impossible options
-    return spec, form.model
-
-
-def _method(method: Any) -> MethodSpec:
-    if isinstance(method, MethodSpec):
-        return method
-    fields = {"method": method} if isinstance(method, str) else method
-    form = MethodForm.of_mapping(fields)
-    if form.method not in METHODS:
-        hint = suggestion(form.method, METHODS)
-        raise ParameterError(f"there is no method {form.method!r}; {hint}")
-    METHODS[form.method].checked(form.options)
-    rest = ", ".join(
-        f"{key} {value}" for key, value in fields.items() if key not in ("method", "name")
-    )
-    default_name = f"{form.method} ({rest})" if rest else form.method
-    return MethodSpec(**form.model_dump() | {"name": form.name or default_name})
-
-
 _PRESETS = Path(__file__).parent / "presets"
 
 PRESETS = tuple(sorted(file.stem for file in _PRESETS.glob("*.toml")))
@@ -145,11 +83,10 @@ MAX_CELLS = 1_000_000
 class Study(Form):
     """Every combination of attacks, protocols, data sets and parameters, with every method.
 
-    `data` holds sources of `dataset_of`, or pairs of a source and its column. `attacks` are names,
-    mappings, or pairs of an attack (None for no attack) and its report model; `methods` are names,
-    mappings or specifications. `users` None is the paper's number for its stand-ins, and that of
-    the data otherwise. `name` is a plain file name. Values must be distinct, and a study has at
-    most MAX_CELLS cells. Raises ParameterError and DatasetError.
+    `data` holds sources of `dataset_of`, or pairs of a source and its column. `attacks` and
+    `methods` are names, mappings or specifications. `users` None is the paper's number for its
+    stand-ins, and that of the data otherwise. `name` is a plain file name. Values must be distinct,
+    and a study has at most MAX_CELLS cells. Raises ParameterError and DatasetError.
 
         study = Study.of({"attacks": "mga", "methods": "norm-sub", "users": 500, "trials": 2})
         study.run().to_frame()
@@ -157,8 +94,8 @@ class Study(Form):
 
     owner: ClassVar[str] = "a study"
     name: Annotated[str, AfterValidator(_plain_name)] = "study"
-    methods: OneOrMore[Annotated[MethodSpec, PlainValidator(_method)]]
-    attacks: OneOrMore[Annotated[tuple[AttackSpec | None, str], PlainValidator(_attack)]]
+    methods: OneOrMore[Annotated[MethodSpec, PlainValidator(MethodSpec.of_mapping)]]
+    attacks: OneOrMore[Annotated[AttackSpec, PlainValidator(AttackSpec.of_mapping)]]
     data: OneOrMore[Annotated[tuple[Any, str | None], PlainValidator(_source)]] = (
         ("cities", None),
     )
@@ -218,7 +155,7 @@ class Study(Form):
                 raise ParameterError(f"two methods are called {name!r}: give one another name")
         for key in ("protocols", "epsilon", "beta", "eta"):
             _check_once(key, getattr(self, key))
-        _check_once("attacks", [f"{spec or 'none'}, {model}" for spec, model in self.attacks])
+        _check_once("attacks", [f"{spec}, {spec.model}" for spec in self.attacks])
         if self._number > MAX_CELLS:
             raise ParameterError(
                 f"a study has at most {MAX_CELLS:,} cells, not {self._number:,}: give fewer "
@@ -234,7 +171,7 @@ class Study(Form):
     @cached_property
     def users_by_data(self) -> dict[str, GenuineUsers]:
         """The users of each data set, by its name. Raises DatasetError and ParameterError."""
-        counts = [spec.targets for spec, _ in self.attacks if spec is not None and spec.targeted]
+        counts = [spec.targets or TARGETS for spec in self.attacks if spec.targeted]
         targets = max((r if isinstance(r, int) else len(r) for r in counts), default=1)
         sources, columns = zip(*self.data, strict=True)
         return load_users_by_data(sources, columns, self.users, targets=targets)
@@ -242,7 +179,7 @@ class Study(Form):
     @property
     def _number(self) -> int:
         """The number of cells."""
-        attacks = sum(len(self.beta) if spec else 1 for spec, _ in self.attacks)
+        attacks = sum(1 if spec.name == "none" else len(self.beta) for spec in self.attacks)
         values = (self.data, self.protocols, self.epsilon, self.eta)
         return attacks * math.prod(map(len, values)) * self.trials
 
@@ -260,22 +197,25 @@ class Study(Form):
     def _settings(self) -> list[Cell]:
         """The first trial of every setting. Raises as `cells` does."""
         every = []
-        for data, protocol, (spec, model) in product(
-            self.users_by_data, self.protocols, self.attacks
-        ):
-            for beta, epsilon, eta in product(
-                self.beta if spec else (0.0,), self.epsilon, self.eta
-            ):
-                cell = Cell(data, protocol, spec, model, float(beta), float(epsilon), float(eta))
-                try:
-                    simulation = RoundSimulation(cell, self.users_by_data[data], self.seed)
-                    if model == "crafted" or self.work.reads_reports:
-                        simulation.malicious_reports(1)  # raises for a model without reports
-                except ParameterError as error:
-                    subject = "no attack" if spec is None else f"the attack {spec}"
-                    raise ParameterError(f"{subject} on {protocol} reports: {error}") from error
-                every.append(cell)
+        for data, protocol, spec in product(self.users_by_data, self.protocols, self.attacks):
+            beta = (0.0,) if spec.name == "none" else self.beta
+            cells = [
+                Cell(data, protocol, spec, *parameters)
+                for parameters in product(beta, self.epsilon, self.eta)
+            ]
+            self._check(cells[0])
+            every += cells
         return every
+
+    def _check(self, cell: Cell) -> None:
+        """Raise ParameterError for an attack that this protocol cannot have."""
+        try:
+            simulation = RoundSimulation(cell, self.users_by_data[cell.data], self.seed)
+            if cell.attack.model == "crafted" or self.work.reads_reports:
+                simulation.malicious_reports(1)  # raises for a model without reports
+        except ParameterError as error:
+            subject = f"the attack {cell.attack}" if cell.attack.malicious else "no attack"
+            raise ParameterError(f"{subject} on {cell.protocol} reports: {error}") from error
 
     @property
     def work(self) -> Work:

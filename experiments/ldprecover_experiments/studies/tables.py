@@ -1,56 +1,24 @@
-"""Tables of strings in Markdown or HTML, and the paper's tables of means over the trials."""
+"""Means over the trials, as CSV and as the paper's tables."""
 
-import re
+import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from io import StringIO
 
 import numpy as np
 
-from ldprecover_client.notebook import data_frame, html_table
-from ldprecover_experiments.errors import ExperimentError
+from ldprecover_experiments.simulation.tables import Table, shown_error, shown_gain
+from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.measures import Outcome
 from ldprecover_experiments.studies.paper import METHODS, Experiment
-from ldprecover_experiments.studies.parameters import Cell
-from ldprecover_experiments.studies.run_file import csv_line
-
-COLUMNS = (
-    *("data", "protocol", "attack", "model", "beta", "epsilon", "eta", "xi", "method", "trials"),
-    *("mse", "mse_sd", "fg", "malicious_mse"),
-)
-"""Columns of summary.csv; `mse_sd` is the standard deviation over trials, empty for one."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A header and rows of strings; the last `numbers` columns are numbers."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    title: str = ""
-    numbers: int = 0
-
-    def markdown(self) -> str:
-        """Return the lines of the table, without the title."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-    def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
-        return html_table(self.columns, self.rows, self.title)
-
-
-def frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
-    """Return columns as a pandas data frame. Raises ExperimentError without pandas."""
-    try:
-        return data_frame(columns, index)
-    except ImportError as error:
-        raise ExperimentError(str(error)) from error
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Means over the trials of one method in one setting."""
+    """Means over the trials of one method in one setting.
+
+    `mse_sd` is the standard deviation, None for one trial.
+    """
 
     trials: int
     mse: float
@@ -77,15 +45,21 @@ def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
 
 
 def summary_csv(summary: Summary) -> str:
-    """Return the means as CSV text, four significant digits."""
-    lines = [csv_line(COLUMNS)]
-    for cell, methods in summary.items():
-        *parameters, _ = map(shown_parameter, cell.columns.values())
-        for name, mean in methods.items():
-            numbers = (mean.mse, mean.mse_sd, mean.fg, mean.malicious_mse)
-            digits = [None if value is None else f"{value:.4g}" for value in numbers]
-            lines.append(csv_line((*parameters, name, mean.trials, *digits)))
-    return "".join(lines)
+    """Return the means as CSV text: a row for each setting and method, four significant digits."""
+    rows = [
+        {key: shown_parameter(value) for key, value in cell.columns.items() if key != "trial"}
+        | {"method": name}
+        | {key: f"{value:.4g}" for key, value in asdict(mean).items() if value is not None}
+        for cell, methods in summary.items()
+        for name, mean in methods.items()
+    ]
+    text = StringIO()
+    columns = [key for key in next(iter(summary)).columns if key != "trial"]
+    means = [field.name for field in fields(Mean)]
+    writer = csv.DictWriter(text, [*columns, "method", *means], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Iterator[Table]:
@@ -121,16 +95,6 @@ def shown(mean: Mean | None, *, gains: bool = False) -> str:
 def shown_parameter(value: object) -> str:
     """Return a parameter as text, a number without trailing zeros."""
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def shown_error(value: float) -> str:
-    """Return an error with two digits, so that tables fit 80 columns."""
-    return "refused" if np.isnan(value) else re.sub("e-0?", "e-", f"{value:.1e}")
-
-
-def shown_gain(value: float | None) -> str:
-    """Return a frequency gain as text; empty without targets."""
-    return "" if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
 def _mean(trials: list[Outcome]) -> Mean:

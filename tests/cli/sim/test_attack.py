@@ -13,7 +13,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import frequency_oracle
 from ldprecover_client import Population, load_dataset
-from ldprecover_experiments.studies.parameters import draw_targets
+from ldprecover_experiments.simulation.parameters import draw_targets
 
 BOTH = pytest.mark.parametrize("command", ["sim users", "sim attack manip"])
 

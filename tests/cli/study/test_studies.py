@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import json
 import os
 import signal
 import time
@@ -16,21 +17,22 @@ from tests.forked import start_python
 
 from ldprecover_cli.study import output as reproduce_output
 from ldprecover_experiments import Results
-from ldprecover_experiments.studies import paper, run_file
+from ldprecover_experiments.studies import paper
 from ldprecover_experiments.studies.runs import Work
 
 SMALL = "--data cities --users 2000 --trials 1 --jobs 1"
 OUT = Path("out")
 
 
-def rows(folder: Path = OUT) -> list[dict[str, str]]:
-    """Return the rows of the cells."""
-    with (folder / "cells.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+def rows(folder: Path = OUT) -> list[dict[str, Any]]:
+    """Return a row for each outcome of the cells."""
+    lines = [json.loads(line) for line in (folder / "cells.jsonl").read_text().splitlines()]
+    return [line | line["cell"] | outcome for line in lines for outcome in line["outcomes"]]
 
 
-def without_seconds(folder: Path = OUT) -> list[dict[str, str]]:
-    return sorted(({**row, "seconds": ""} for row in rows(folder)), key=str)
+def without_seconds(folder: Path = OUT) -> list[str]:
+    rest = ("seconds", "outcomes")
+    return sorted(str({k: v for k, v in row.items() if k not in rest}) for row in rows(folder))
 
 
 @pytest.fixture
@@ -43,17 +45,14 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
     result = run(f"study paper table1 mse {SMALL} --trials 2 --output out").succeeds()
     assert result.err.count("\n") == 1
     assert "table1 (Table I): recovery of unpoisoned frequencies; cities, MSE" in result.out
-    names = {"cells.csv", "cells.parquet", "summary.csv", "mse.png", "mse.svg"}
+    names = {"cells.jsonl", "cells.parquet", "summary.csv", "mse.png", "mse.svg"}
     assert {file.name for file in OUT.iterdir()} == names
     assert (OUT / "mse.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (OUT / "mse.svg").read_bytes()
-    cells = rows()
-    assert tuple(cells[0]) == run_file.COLUMNS
-    parquet = pq.read_table(OUT / "cells.parquet").to_pylist()
-    for column in ("mse", "fg"):
-        numbers = [float(row[column]) if row[column] else None for row in cells]
-        assert [row[column] for row in parquet] == numbers
-    assert {row["n"] for row in parquet} == {2000}
+    cells = pq.read_table(OUT / "cells.parquet").to_pylist()
+    for column in ("method", "mse", "fg"):
+        assert [row[column] for row in cells] == [row.get(column) for row in rows()]
+    assert {row["n"] for row in cells} == {2000}
     setting = ("protocol", "attack", "model", "method")
     trials: dict[tuple[str, ...], list[float]] = {}
     for row in cells:
@@ -81,13 +80,13 @@ def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     """Those of fg are among those of mse; more trials keep the others."""
     line = f"study paper mse {SMALL} --output out"
     run(line)
-    before, fewer = (OUT / "cells.csv").read_bytes(), without_seconds()
+    before, fewer = (OUT / "cells.jsonl").read_bytes(), without_seconds()
     with monkeypatch.context() as patch:
         patch.setattr(Work, "run", None)
         run(f"{line} fg").succeeds()
-    assert (OUT / "cells.csv").read_bytes() == before
+    assert (OUT / "cells.jsonl").read_bytes() == before
     run(f"{line} --trials 2").succeeds()
-    assert [row for row in without_seconds() if row["trial"] == "0"] == fewer
+    assert [row for row in without_seconds() if "'trial': 0" in row] == fewer
 
 
 @pytest.mark.parametrize("bytes_lost", [1, 4_000])
@@ -96,7 +95,7 @@ def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
     line = f"study paper table1 {SMALL} --output out"
     run(line)
     whole = without_seconds()
-    file = OUT / "cells.csv"
+    file = OUT / "cells.jsonl"
     file.write_bytes(file.read_bytes()[:-bytes_lost])
     run(line).succeeds()
     assert without_seconds() == whole
@@ -105,7 +104,7 @@ def test_resumes_from_a_truncated_file(run: Run, bytes_lost: int) -> None:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> None:
     """Interrupted once some of the 1,800 cells are in the file."""
-    file = OUT / "cells.csv"
+    file = OUT / "cells.jsonl"
     line = f"study paper sweep-beta sweep-epsilon --data cities --trials 20 -o out --jobs {jobs}"
     process = start_python(
         *("-m", "ldprecover_cli", *line.split()), folder=tmp_path, environment=os.environ
@@ -118,9 +117,9 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command continues" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
-    methods = Counter((*row.values(),)[:13] for row in rows())
-    assert 0 < len(methods) < 1_800
-    assert all(int(row["methods"]) == methods[(*row.values(),)[:13]] for row in rows())
+    cells = Counter(str(row["cell"]) for row in rows())
+    assert 0 < len(cells) < 1_800
+    assert set(cells.values()) <= {6, 8}
 
 
 def test_folder_in_place_of_a_file_is_one_line(run: Run) -> None:
@@ -143,7 +142,7 @@ def test_counts_a_column_of_a_file(run: Run) -> None:
     towns = [f"town {i % 12}" for i in range(600)]
     Path("ipums.csv").write_text("\n".join(["CITY", *towns]) + "\n")
     run("study paper table1 --data ipums.csv --column CITY --trials 1 --jobs 1").succeeds()
-    assert {(row["data"], row["n"]) for row in rows(Path("reproduction"))} == {("ipums.csv", "600")}
+    assert {(row["data"], row["n"]) for row in rows(Path("reproduction"))} == {("ipums.csv", 600)}
 
 
 def test_counts_distinguish_data_sets_of_one_name(run: Run) -> None:
@@ -168,7 +167,7 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
     [
         ("paper tables1", "there is no table or figure 'tables1'; did you mean 'table1'"),
         ("paper mse --output few.csv", "cannot make the folder few.csv"),
-        ("paper mse --output other", "other/cells.csv is not a file of cells"),
+        ("paper mse --output other", "other/cells.jsonl is not a file of cells"),
         ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
         ("run mine.toml --output mine.toml", "cannot make the folder mine.toml"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
@@ -178,7 +177,7 @@ def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> No
     lines = ["item,count", *(f"{i},5" for i in range(10))]
     Path("few.csv").write_text("\n".join(lines) + "\n")
     Path("other").mkdir()
-    Path("other", "cells.csv").write_text("a,b\n1,2\n")
+    Path("other", "cells.jsonl").write_text('{"a": 1}\n')
     Path("mine.toml").write_text(STUDY)
     Path("bad.toml").write_text(STUDY + "trails = 3\n")
     result = run(f"study {arguments}")
@@ -213,7 +212,7 @@ def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
         assert text in result.out
     written = (OUT / "mine.json").read_text()
     assert Results.from_json(written.encode()).to_json() == written.strip()
-    assert {file.name for file in OUT.iterdir()} == {"cells.csv", "mine.json"}
+    assert {file.name for file in OUT.iterdir()} == {"cells.jsonl", "mine.json"}
 
 
 def test_study_resumes_and_runs_other_methods_again(

@@ -1,0 +1,117 @@
+"""Pictures of estimates by item, and the pieces of all figures. They need matplotlib."""
+
+from collections.abc import Collection, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ldprecover_experiments.errors import ExperimentError
+from ldprecover_experiments.simulation.poisoned_round import Vector
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_FREQUENT = 10
+
+
+def draw_comparison(
+    items: Sequence[str], targets: Collection[int], columns: Mapping[str, Vector]
+) -> "Figure":
+    """Return the figure of a demo: estimates of the items that are frequent in the first column,
+    and of the targets. Raises ExperimentError without matplotlib.
+    """
+    figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(shown_items(columns, targets))))
+    draw_items(panel, items, targets, columns)
+    legend(figure)
+    return figure
+
+
+def draw_items(
+    panel: "Axes", items: Sequence[str], targets: Collection[int], columns: Mapping[str, Vector]
+) -> None:
+    """Draw the estimates of `shown_items` as bars, with ">" before the label of a target."""
+    chosen = shown_items(columns, targets)
+    labels = [("> " if i in targets else "") + plain_label(items[i]) for i in chosen]
+    bars(panel, labels, {name: f[chosen] for name, f in columns.items()}, rotation=45, ha="right")
+    from matplotlib.ticker import PercentFormatter
+
+    panel.yaxis.set_major_formatter(PercentFormatter(1))
+    panel.set_ylabel("share of all users")
+    if targets:
+        panel.set_xlabel("> marks a target of the attack")
+
+
+def shown_items(columns: Mapping[str, Vector], targets: Collection[int]) -> list[int]:
+    """Return the ten items that are most frequent in the first column, and the targets."""
+    by_share: list[int] = (-next(iter(columns.values()))).argsort(kind="stable").tolist()
+    return by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
+
+
+def bars(
+    panel: "Axes",
+    ticks: Sequence[str],
+    series: Mapping[str, Any],
+    colours: Sequence[str] = (),
+    **text: Any,
+) -> None:
+    """Draw a group of bars at each tick, one of each series; `text` is the style of the ticks."""
+    width = 0.8 / max(1, len(series))
+    for i, (label, heights) in enumerate(series.items()):
+        at = [place - 0.4 + width * i for place in range(len(ticks))]
+        colour = colours[i] if colours else None
+        panel.bar(at, heights, width, align="edge", label=label, color=colour)
+    panel.set_xticks(range(len(ticks)), ticks, **text)
+
+
+def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
+    """Return a figure without a window, and its panels by row and column; widths in inches.
+
+    Raises ExperimentError without matplotlib.
+    """
+    _check_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, 2.1 * rows + 0.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
+
+
+def new_axes() -> "Axes":
+    """Return the axes of a new figure of pyplot. Raises ExperimentError without matplotlib."""
+    _check_matplotlib()
+    from matplotlib import pyplot
+
+    _, axes = pyplot.subplots(figsize=(9.0, 4.0), layout="constrained")
+    return axes
+
+
+def _check_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")
+
+
+def plain_label(name: str) -> str:
+    """Return an untrusted name without mathematics markup, line ends and control characters."""
+    return "".join(
+        c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")
+    ).replace("$", r"\$")
+
+
+def legend(figure: "Figure") -> None:
+    """Put a legend with every label of the panels below them, in as many columns as fit."""
+    handles = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    columns = max(
+        1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, handles), default=1)))
+    )  # inches
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+    )

@@ -1,0 +1,290 @@
+"""Cells, the units of a study: their parameters, their genuine users and their simulation.
+
+Counts are drawn from their law if it is known. Reports are made one by one if they are crafted or
+if a method reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import repeat
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldprecover import OLH, FrequencyOracle, ParameterError, Tally, frequency_oracle
+from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.protocols import crafter_of, default_hash_range
+from ldprecover_client import Population
+from ldprecover_experiments.simulation.datasets import dataset_of
+from ldprecover_experiments.simulation.parameters import (
+    BETA,
+    EPSILON,
+    ETA,
+    PAPER_USERS,
+    TARGETS,
+    malicious_users,
+)
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets
+from ldprecover_experiments.studies.specs import AttackSpec
+
+HASH_ONLY = "olh-hash-only"
+"""OLH without its randomised response: what the paper's Table I has for OLH."""
+
+
+class _HashOnly(OLH):
+    """OLH without its randomised response: no privacy, and no noise but hash collisions."""
+
+    @property
+    def p(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class GenuineUsers:
+    """The genuine users of a data set: the number that hold each item, equal in all trials."""
+
+    name: str
+    items: tuple[str, ...]
+    counts: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """Number of genuine users."""
+        return int(self.counts.sum())
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """True frequencies f_X of the d items."""
+        return self.counts / self.n
+
+    @cached_property
+    def digest(self) -> str:
+        """Eight hex digits of SHA-256 over the counts; distinguishes files of one name."""
+        return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
+
+
+def load_genuine_users(
+    source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS
+) -> GenuineUsers:
+    """Return the genuine users of a data set.
+
+    `source` and `column` are those of `dataset_of`. The default number of users is the paper's for
+    a stand-in of its data, and that of the data otherwise. Another number keeps the proportions of
+    the data. Raises DatasetError, and ParameterError for fewer items than targets.
+    """
+    dataset = dataset_of(source, column)
+    n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
+    if len(dataset.items) <= targets:
+        raise ParameterError(
+            f"{dataset.name} has {len(dataset.items)} items; the experiments need more than "
+            f"{targets}"
+        )
+    return GenuineUsers(
+        dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts
+    )
+
+
+def load_users_by_data(
+    sources: Iterable[Any],
+    column: str | Sequence[str | None] | None = None,
+    users: int | None = None,
+    *,
+    targets: int = TARGETS,
+) -> dict[str, GenuineUsers]:
+    """Return the genuine users of several data sets, by the name of the data set.
+
+    `column` is that of all sources, or one for each of them. Raises as `load_genuine_users` does,
+    and ParameterError for two data sets of one name.
+    """
+    users_by_data: dict[str, GenuineUsers] = {}
+    columns = repeat(column) if column is None or isinstance(column, str) else column
+    for source, own in zip(sources, columns, strict=False):
+        loaded = load_genuine_users(source, own, users, targets=targets)
+        if loaded.name in users_by_data:
+            raise ParameterError(
+                f"two data sets are called {loaded.name}: rename one, its name is in the results"
+            )
+        users_by_data[loaded.name] = loaded
+    return users_by_data
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One trial of one attack on one protocol and data set, and what recovery assumes of it.
+
+    `xi` is the share of users in a subset, 0 where there are no subsets.
+
+        Cell("cities", "oue", AttackSpec(name="mga")).label
+    """
+
+    data: str
+    protocol: str
+    attack: AttackSpec
+    beta: float = BETA
+    epsilon: float = EPSILON
+    eta: float = ETA
+    xi: float = 0.0
+    trial: int = 0
+
+    @property
+    def setting(self) -> Self:
+        """The first trial of the cell; means are over the trials of a setting."""
+        return replace(self, trial=0)
+
+    @property
+    def columns(self) -> dict[str, str | float]:
+        """The fields as text and numbers."""
+        attack = {"attack": str(self.attack), "model": self.attack.model}
+        return {"data": self.data, "protocol": self.protocol, **attack} | {
+            name: value for name, value in vars(self).items() if name != "attack"
+        }
+
+    @property
+    def label(self) -> str:
+        """The text of the attack, with its report model unless that is the paper's."""
+        attack = str(self.attack).translate(str.maketrans("", "", '{}"'))  # such as: apa each: 4
+        plain = self.attack.model == "one-hot" or not self.attack.malicious
+        return attack if plain else f"{attack} ({self.attack.model})"
+
+    def seed(self, genuine_users: GenuineUsers, seed: int) -> np.random.SeedSequence:
+        """Return the seed of the simulated round.
+
+        It does not depend on eta and xi, so that all recoveries see the same poisoned counts.
+        """
+        simulated = (
+            genuine_users.digest,
+            self.protocol,
+            str(self.attack),
+            self.attack.model,
+            self.beta,
+            self.epsilon,
+            self.trial,
+            seed,
+        )
+        digest = hashlib.sha256(repr(simulated).encode()).digest()
+        return np.random.SeedSequence(int.from_bytes(digest, "big"))
+
+
+class RoundSimulation:
+    """The simulation of a cell, with its secrets drawn and no report made.
+
+    Raises ParameterError for an attack, a model and a protocol that do not fit together.
+    """
+
+    def __init__(self, cell: Cell, genuine_users: GenuineUsers, seed: int) -> None:
+        d = len(genuine_users.items)
+        self.cell, self.genuine_users = cell, genuine_users
+        self.m = malicious_users(genuine_users.n, cell.beta)
+        self.oracle = _oracle(cell.protocol, cell.epsilon, d)
+        streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(4))
+        secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng = streams
+        spec = cell.attack
+        chosen = _targets(spec.targets or TARGETS, genuine_users.items, secrets)
+        self.targets = chosen if spec.targeted else None
+        self.attack = (
+            spec.make(self.targets).resolve(genuine_users.items) if spec.malicious else None
+        )
+        # Crafted reports draw the attack's secrets again; only laws of counts need the weights.
+        item_attack = None if spec.model == "crafted" else self.attack
+        self.weights = (
+            genuine_users.frequencies
+            if item_attack is None
+            else item_attack.distribution(d, secrets)
+        )
+
+    def malicious_tally(self) -> Tally:
+        """Return the tally of the malicious users. Only crafted reports are made one by one."""
+        if not self.m:
+            return Tally.empty(self.oracle.summary_size)
+        if self.cell.attack.model == "crafted":
+            return Tally.of(self.oracle, self.malicious_reports())
+        laws = {"input": input_poisoning_tally, "sampled": sampled_tally}
+        law = laws.get(self.cell.attack.model, one_hot_tally)
+        return law(self.oracle, self.weights, self.m, self.malicious_rng)
+
+    def earlier_tally(self) -> Tally:
+        """Return the tally of an earlier clean round of as many users from the same law."""
+        counts = self.earlier_rng.multinomial(self.genuine_users.n, self.genuine_users.frequencies)
+        return self.oracle.simulation.honest_tally(counts, self.earlier_rng)
+
+    def genuine_reports(self) -> NDArray[Any]:
+        """Return the packed reports of the genuine users."""
+        counts = self.genuine_users.counts
+        self.oracle.wire.check_users(self.genuine_users.n)
+        return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
+
+    def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
+        """Return m malicious packed reports. Raises ParameterError for a model without reports."""
+        rng, model = self.malicious_rng, self.cell.attack.model
+        m = self.m if m is None else m
+        if model == "one-hot" and crafter_of(self.oracle).encoded_others != 0:
+            name = self.oracle.protocol.upper()
+            raise ParameterError(
+                f"no {name} report supports exactly one item: such malicious users are counts alone"
+            )
+        if self.attack is not None and model == "crafted":
+            return self.attack.reports(self.oracle, m, rng)
+        self.oracle.wire.check_users(m)
+        items = rng.choice(self.weights.size, size=m, p=self.weights)
+        return (
+            self.oracle.perturb(items, rng) if model == "input" else self.oracle.encode(items, rng)
+        )
+
+
+def simulate_round(
+    cell: Cell,
+    genuine_users: GenuineUsers,
+    seed: int,
+    *,
+    reports: bool = False,
+    earlier: bool = False,
+) -> PoisonedRound:
+    """Return a simulated round of a cell.
+
+    With `reports`, or if the cell draws random subsets of the users, every report is made. With
+    `earlier` there is an earlier clean round, which changes no other random draw.
+    """
+    simulation = RoundSimulation(cell, genuine_users, seed)
+    packed = None
+    if reports or cell.xi:
+        both = simulation.genuine_reports(), simulation.malicious_reports()
+        genuine, malicious = (Tally.of(simulation.oracle, each) for each in both)
+        packed = np.concatenate(both)
+    else:
+        genuine, malicious = (
+            simulation.oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng),
+            simulation.malicious_tally(),
+        )
+    return PoisonedRound(
+        simulation.oracle,
+        genuine_users.frequencies,
+        genuine,
+        malicious,
+        simulation.targets,
+        packed,
+        simulation.earlier_tally() if earlier else None,
+        simulation.attack,
+    )
+
+
+def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
+    if protocol != HASH_ONLY:
+        return frequency_oracle(protocol, epsilon, d)
+    return _HashOnly(epsilon, d, default_hash_range(epsilon))
+
+
+def _targets(
+    targets: int | tuple[str, ...], items: tuple[str, ...], rng: np.random.Generator
+) -> Targets:
+    if isinstance(targets, int):
+        r = min(targets, len(items))  # fewer items only where no attack has targets
+        return tuple(sorted(rng.choice(len(items), size=r, replace=False).tolist()))
+    unknown = [label for label in targets if label not in items]
+    if unknown:
+        raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
+    return tuple(sorted(map(items.index, targets)))

@@ -1,0 +1,148 @@
+"""The attacks and methods of a study. Each is a Pydantic model; its JSON identifies it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from ldprecover import ParameterError
+from ldprecover.recovery import METHODS
+from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
+from ldprecover_experiments.validation import Form, suggestion
+
+REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
+"""The ways to make a malicious report: see AttackSpec."""
+
+_OF_NO_ATTACK = {"none": "none", "honest": "input"}
+"""The report models of no further users, and of further honest users."""
+
+
+class AttackSpec(Form):
+    """An attack, how its reports are made, and its options; the name "none" is no attack.
+
+    The model "one-hot" is a report that supports exactly its item (the paper's), "sampled" is its
+    item encoded and not perturbed, "crafted" is the attack's own report, "input" is perturbed
+    honestly. `targets` is the number of targets, which each trial draws (default 10), or their
+    labels. The other options are those of `ldprecover_attacker.make_attack`. Raises ParameterError.
+
+        AttackSpec(name="apa", targets=5, each=2)
+    """
+
+    owner: ClassVar[str] = "an attack"
+    name: str
+    model: str = Field(default_factory=lambda data: _OF_NO_ATTACK.get(data["name"], "crafted"))
+    targets: (
+        Annotated[int, Field(ge=1)]
+        | Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+        | None
+    ) = None
+    kind: str | None = None
+    attackers: int = 1
+    size: int | None = None
+    each: int | None = None
+    rate: float | None = None
+    search: int | Literal["exhaustive"] | None = None
+    item: int | str | None = None
+    against: str | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in ATTACKS and name not in _OF_NO_ATTACK:
+            raise ParameterError(
+                f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}"
+            )
+        return name
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Raise ParameterError for options or a model that the attack does not have."""
+        if self.targets is not None and not self.targeted:
+            raise ParameterError(f"targets does not belong to {self.name}")
+        if self.malicious:
+            self.make((0,) if self.targeted else None)
+
+    def __str__(self) -> str:
+        """Return the name, the kind and the number of attackers, and the other options as JSON."""
+        short = {"name", "model", "kind", "attackers"}
+        options = self.model_dump(exclude=short, exclude_none=True)
+        kind = f"-{self.kind}" if self.kind else ""
+        several = f"-x{self.attackers}" if self.attackers != 1 else ""
+        rest = f" {json.dumps(options, sort_keys=True, ensure_ascii=False)}" if options else ""
+        return f"{self.name}{kind}{several}{rest}"
+
+    @property
+    def malicious(self) -> bool:
+        """Whether it is an attack, and not "none" or "honest"."""
+        return self.name in ATTACKS
+
+    @property
+    def targeted(self) -> bool:
+        """Whether the attack has targets."""
+        return self.malicious and "targets" in attack_options(self.name)
+
+    def make(self, targets: tuple[int, ...] | None) -> Attack:
+        """Return the attack with these targets, its reports in this model.
+
+        The model "one-hot" has no reports, and becomes "sampled".
+        """
+        options = self.model_dump(exclude={"name", "model", "targets"})
+        modelled = "model" in attack_options(self.name)
+        models = REPORT_MODELS if modelled else ("crafted", "input")
+        if self.model not in models:
+            raise ParameterError(
+                f"the model of {self.name} must be one of {', '.join(models)}, not {self.model!r}"
+            )
+        if modelled and self.model != "input":
+            options["model"] = "crafted" if self.model == "crafted" else "sampled"
+        return make_attack(
+            self.name, targets=targets, input_poisoning=self.model == "input", **options
+        )
+
+
+def _title(fields: dict[str, Any]) -> str:
+    defaults = MethodSpec.model_fields
+    stated = [f"{k} {v}" for k, v in fields.items() if k != "method" and v != defaults[k].default]
+    return f"{fields['method']} ({', '.join(stated)})" if stated else str(fields["method"])
+
+
+class MethodSpec(Form):
+    """A method of METHODS and its knowledge of the attack.
+
+    `eta` None is the one of the run, "true" the round's own m/n. With `targets` the method knows
+    the attacked items. With `support` it knows the true share of malicious reports that supports
+    each item (the malicious model custom). `reads` False withholds the reports; `history` gives it
+    an earlier clean round. `name` is by default the method, with what else is stated. Raises
+    ParameterError.
+
+        MethodSpec(method="ldprecover", eta=0.05, targets=True, name="told")
+    """
+
+    owner: ClassVar[str] = "a method"
+    method: str
+    eta: float | str | None = None
+    targets: bool = False
+    malicious_model: str = "paper"
+    support: bool = False
+    options: dict[str, float | str] = Field(default={})
+    reads: bool = True
+    history: bool = False
+    name: str = Field(default_factory=_title)
+
+    @field_validator("method")
+    @classmethod
+    def _known(cls, method: str) -> str:
+        if method not in METHODS:
+            raise ParameterError(f"there is no method {method!r}; {suggestion(method, METHODS)}")
+        return method
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Raise ParameterError for options that the method does not have."""
+        METHODS[self.method].checked(self.options)
+
+    @property
+    def reads_reports(self) -> bool:
+        """Whether the method uses the reports if they are kept."""
+        method = METHODS[self.method]
+        return "reports" in method.needs or (self.reads and "reports" in method.better_with)
