@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from tests.attacker.test_expectations import ATTACKS, fits
 
-from ldprecover import ParameterError
-from ldprecover.protocols import LLH, crafter_of
-from ldprecover_attacker import MGA, MGAA, Attack
+from ldprecover.protocols import LLH
+from ldprecover_attacker import MGA, Attack
 
 D = 102
 TARGETS = list(range(5, D, 10))
@@ -32,21 +31,3 @@ def test_a_search_does_not_change_the_reports() -> None:
     )
     for other in others:
         assert np.array_equal(first, other)
-
-
-def test_the_best_tickets_gain_more() -> None:
-    """An attacker with eight tickets for each report uses those of the best seeds."""
-    crafter = crafter_of(ORACLE.with_seeds(np.arange(128)))
-    reports = crafter.craft(np.broadcast_to(TARGETS, (128, 10)), rng())
-    hits = ORACLE.supports(reports, np.array(TARGETS)).sum(axis=1)
-    best = reports[np.argsort(-hits)[:16]]
-    gains = [
-        float(ORACLE.estimate(ORACLE.support_counts(each), len(each))[TARGETS].sum())
-        for each in (reports, best)
-    ]
-    assert gains[1] > 1.5 * gains[0]
-
-
-def test_an_attack_on_too_many_sets_has_no_law() -> None:
-    with pytest.raises(ParameterError, match="lacks a law of reports crafted for 20 of 40 items"):
-        MGAA(range(40), 20).gain(ORACLE, np.full(D, 1 / D), 0.05)

@@ -122,7 +122,7 @@ def test_claim_on_several_items_is_one_on_each() -> None:
         )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(10))
 def test_limits_of_a_box_are_those_of_the_linear_programme(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d = int(rng.integers(2, 9))
@@ -187,8 +187,8 @@ def exact_limits(oracle: FrequencyOracle, law: np.ndarray, share: float, item: i
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "sue", "olh", "ss"])
-@pytest.mark.parametrize("d", [2, 4, 6])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("d", [2, 6])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_intervals_reach_those_of_the_worst_attack(protocol: str, d: int, epsilon: float) -> None:
     """A linear programme over all laws of malicious reports confirms them within 1.1."""
     oracle, n = frequency_oracle(protocol, epsilon, d), 10**12  # hardly any noise
@@ -230,25 +230,20 @@ def test_larger_confidence_proves_no_larger_tolerance(
     assert tolerance is None or tolerance <= largest + 1e-8
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_certificate_of_merged_rounds_is_that_of_all_their_reports(protocol: str) -> None:
-    oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(3)
-    parts = [oracle.perturb(rng.integers(0, D, n), rng) for n in (900, 1, 2_300)]
-    empty = Tally.empty(oracle.summary_size)
-    merged = sum((Tally.of(oracle, part) for part in parts), start=empty)
-    whole = Tally.of(oracle, np.concatenate(parts))
-    for share in (0.0, 0.05):
-        one, other = certify(oracle, merged, share), certify(oracle, whole, share)
-        assert one.lower.tolist() == other.lower.tolist()
-        assert one.upper.tolist() == other.upper.tolist()
-        assert one.least_malicious_share == other.least_malicious_share
-
-
 ROUNDS = 100
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-@pytest.mark.parametrize("attack", ["none", "raises one item", "supports all", "supports none"])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "raises one item",
+        *(
+            pytest.param(attack, marks=pytest.mark.statistical)
+            for attack in ("none", "supports all", "supports none")
+        ),
+    ],
+)
 def test_intervals_hold_the_truth_in_all_but_few_rounds(protocol: str, attack: str) -> None:
     """At a confidence of 0.8 more wrong rounds than this have a probability below 1e-9."""
     rng = np.random.default_rng([ROUNDS, len(protocol), len(attack)])

@@ -108,13 +108,6 @@ def test_intervals_widen_with_the_share_up_to_the_tolerance(
         assert large.difference(1, 0)[0] <= above + 1e-9
 
 
-def test_sign_is_symmetric() -> None:
-    oracle = frequency_oracle("grr", 1.0, 2)
-    low, high = certify(oracle, Tally(np.array([300, 700]), 1000), 0.02).difference(1, 0)
-    other = certify(oracle, Tally(np.array([700, 300]), 1000), 0.02).difference(1, 0)
-    assert other == pytest.approx((-high, -low))
-
-
 def test_mean_of_an_impossible_share_is_unknown() -> None:
     oracle = frequency_oracle("grr", 0.5, 2)
     impossible = certify(oracle, Tally(np.array([0, 10**6]), 10**6), 0.01)

@@ -47,16 +47,6 @@ def test_gain_for_random_targets(epsilon: float, g: int, expected: tuple[float, 
             assert max(gains) <= BETA / np.tanh(epsilon / 2) * np.sqrt(r) * (1 + 1e-9)
 
 
-def test_aligned_targets_gain_less() -> None:
-    """Eight items of a subspace and two of a coset are in one bucket or half and half."""
-    assert gain(assigned(0.5, D, 2), np.arange(10)) == pytest.approx(0.357, abs=5e-4)
-
-
-def test_one_target_and_the_most_bound_are_met_with_two_buckets() -> None:
-    oracle = assigned(0.5, D, 2)
-    assert gain(oracle, np.array([7])) == pytest.approx(BETA / np.tanh(0.25))
-
-
 @pytest.mark.parametrize("aim", ["most", "projected", "balanced", "honest"])
 @pytest.mark.parametrize("r", [1, 3, 6])
 @pytest.mark.parametrize("g", [2, 3, 5])

@@ -36,14 +36,6 @@ def test_sum_has_a_standard_error_if_sizes_have_a_law() -> None:
         assert estimates.sum_standard_error == (variance and math.sqrt(variance))
 
 
-def test_grr_frequencies_sum_to_one_whatever_was_sent() -> None:
-    """Each report supports one item, so sum f~ = (1 - qd)/(p - q) = 1."""
-    oracle = GRR(0.5, 102)
-    assert Estimates.of(oracle, Tally.of(oracle, oracle.encode([7] * 1000))).sum == pytest.approx(
-        1, abs=1e-12
-    )
-
-
 def test_intervals_are_normal() -> None:
     oracle = GRR(1, 4)
     estimates = Estimates.of(oracle, Tally(np.array([10, 20, 30, 40]), 100))

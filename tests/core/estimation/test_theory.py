@@ -61,14 +61,6 @@ def test_malicious_law_matches_the_exact_binomial(oracle: FrequencyOracle, m: in
     assert_exact(oracle, malicious_law(oracle, support, m), [[(m, pi)] for pi in support])
 
 
-def test_genuine_variance_is_the_oracles_lemma_2(oracle: FrequencyOracle) -> None:
-    f = np.full(oracle.domain_size, 1 / oracle.domain_size)
-    law = genuine_law(oracle, f, 12_345)
-    np.testing.assert_allclose(law.variance, oracle.variance(f, 12_345), rtol=1e-9)
-    sampled = genuine_law(oracle, f, 12_345, users="sampled")
-    np.testing.assert_allclose(sampled.variance, law.variance + f * (1 - f) / 12_345, rtol=1e-9)
-
-
 def test_bounds_fall_with_the_square_root_of_n(oracle: FrequencyOracle) -> None:
     """The rate of Theorems 4 and 5: a hundred times the reports, a tenth of the error."""
     d = oracle.domain_size

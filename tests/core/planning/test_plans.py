@@ -195,15 +195,6 @@ def test_beta_follows_from_the_tolerated_gain() -> None:
     assert {each.beta for each in anyone} == {1.0}
 
 
-def test_gain_is_proportional_to_the_share_of_malicious_users() -> None:
-    few, many = (
-        one("oue", domain_size=20, users=100, epsilon=1.0, beta=beta) for beta in (0.01, 0.1)
-    )
-    assert many.gain == pytest.approx(10 * (few.gain or 0))
-    assert one("oue", domain_size=20, users=100, epsilon=1.0).beta == 0.05
-    assert one("oue", domain_size=20, users=100, epsilon=1.0, beta=0.0).gain == 0
-
-
 def test_plan_is_json() -> None:
     planned = plan(PlanRequest(domain_size=9, users=100, error=0.2))
     document = json.loads(json.dumps(planned.to_dict(), allow_nan=False))

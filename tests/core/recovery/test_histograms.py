@@ -112,19 +112,6 @@ def test_diffstats_says_that_most_sizes_are_usual(oracle: FrequencyOracle, reaso
     )
 
 
-@pytest.mark.parametrize("d", [2, 5, 9, 26, 81, 102])
-@pytest.mark.parametrize("g", [2, 3, 7])
-def test_seeds_of_a_lowest_digit_split_the_items_evenly(d: int, g: int) -> None:
-    """The sizes of their reports are d/g, rounded up or down; for HR likewise (d - 1)/2."""
-    llh, hr = LLH(1, d, g), HR(1, d)
-    seeds = np.arange(llh.seed_count)
-    reports = llh.reports(seeds[seeds % g != 0, None], np.arange(g)).ravel()
-    sizes = llh.supports(reports).sum(axis=1)
-    assert {sizes.min(), sizes.max()} == {d // g, -(-d // g)}
-    columns = np.arange(1, hr.summary_size, 2).astype("<u4")
-    assert set(hr.supports(columns).sum(axis=1)) <= {(d - 1) // 2, d // 2}
-
-
 def test_a_tally_of_other_protocols_has_no_reports() -> None:
     oracle = OUE(1, D)
     with pytest.raises(ParameterError, match="a tally of oue reports does not determine them"):
