@@ -8,8 +8,8 @@
 # make check     format, lint, phrases, imports, size, types, security, and the documentation as `make docs` does
 # make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors
 # make coverage  run the tests, and fail if they cover less than COVERAGE percent of the packages
-# make pythons   run the fast tests on every supported Python that is installed, and a smoke test of
-#                the lowest versions of the requirements
+# make pythons   run the fast tests on every supported Python that is installed, those of the client
+#                with httpx2, and a smoke test of the lowest versions of the requirements
 # make fuzz      run the property tests on new inputs for FUZZ_SECONDS (600)
 # make audit     look up known vulnerabilities of the pinned versions in the package index
 # make bench     measure speeds as ratios to named peers and limits

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the given tests, which need no more than the packages, on every Python that pyproject.toml names: those that are
 # on the PATH, or that uv knows. Those that are not installed are named. Fails where a test fails, or where none ran.
-# On the first of them tests/smoke.py runs too, with the lowest versions that pyproject.toml allows; that needs uv.
+# On the first of them the client's tests run again with httpx2 in place of httpx, and tests/smoke.py with the lowest
+# versions that pyproject.toml allows; that needs uv.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -24,7 +25,14 @@ smoke() { # runs tests/smoke.py on this Python with the lowest versions
         .venv-lowest/bin/python tests/smoke.py >/dev/null
 }
 
-passed= failed= missing= lowest=
+fork() { # runs the tests of the client on this Python with httpx2 alone
+    make install VENV=.venv-httpx2 "PYTHON=$1" &&
+        .venv-httpx2/bin/python -m pip uninstall --quiet --yes httpx httpcore &&
+        .venv-httpx2/bin/python -m pip install --quiet --disable-pip-version-check httpx2 &&
+        .venv-httpx2/bin/python -m pytest -q -n auto tests/client tests/attacker/test_campaign.py
+}
+
+passed= failed= first= missing=
 for version in $(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml); do
     python=$(found "$version")
     if [ -z "$python" ]; then
@@ -37,12 +45,17 @@ for version in $(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*
     else
         failed="$failed $version"
     fi
-    if [ -z "$lowest" ] && command -v uv >/dev/null; then
-        lowest=$version
-        echo "== The lowest versions on Python $version"
-        if smoke "$python"; then passed="$passed lowest"; else failed="$failed lowest"; fi
-    fi
+    first=${first:-$python}
 done
-[ -n "$lowest" ] || missing="$missing uv, for the lowest versions"
+if [ -n "$first" ]; then
+    echo "== httpx2 in place of httpx ($first)"
+    if fork "$first"; then passed="$passed httpx2"; else failed="$failed httpx2"; fi
+    if command -v uv >/dev/null; then
+        echo "== The lowest versions ($first)"
+        if smoke "$first"; then passed="$passed lowest"; else failed="$failed lowest"; fi
+    else
+        missing="$missing uv, for the lowest versions"
+    fi
+fi
 echo "Passed:${passed:- none}. Failed:${failed:- none}. Not installed, and so not run:${missing:- none}."
 [ -z "$failed" ] && [ -n "$passed" ]

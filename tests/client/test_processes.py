@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("forking")
 
 REPORT = """
 import os, signal, sys
-import httpx
+from ldprecover_client._httpx import httpx
 from ldprecover import OLH
 from ldprecover_client import AlreadyReportedError, Ledger, Reporter
 
