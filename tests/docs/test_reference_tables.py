@@ -1,7 +1,8 @@
-"""The pages have the tables that the server's own are made into, and the right numbers."""
+"""Generated pages and tables are current, and the README has the right numbers."""
 
 import re
 
+import api_page
 import pytest
 import reference_tables
 from tests.docs.markdown import ROOT
@@ -19,6 +20,12 @@ def test_the_page_has_the_whole_table(page: str) -> None:
         r"^\| `(?:LDPRECOVER|ldprecover)_", re.MULTILINE
     )  # the page may have other tables beside it
     assert len(rows.findall(text)) == len(rows.findall(table)) > 0
+
+
+def test_the_api_page_is_current() -> None:
+    assert api_page.PAGE.read_text(encoding="utf-8") == api_page.api_page(), (
+        "run python docs/scripts/api_page.py"
+    )
 
 
 def test_the_readme_counts_attacks_and_protocols() -> None:

@@ -1,0 +1,176 @@
+"""Write the page on the HTTP interface from the server's OpenAPI document.
+
+python docs/scripts/api_page.py
+"""
+
+import re
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ldprecover_server import Settings, create_app
+
+PAGE = Path(__file__).parents[1] / "reference" / "api.md"
+
+HEAD = """# The HTTP interface
+
+From the OpenAPI document that a server has at `/openapi.json`, and as a page at `/docs`, by
+`docs/scripts/api_page.py`. [A client in another language](../how-to/another-language.md) has
+example requests, the forms of reports, and what makes a submission count exactly once.
+
+- `{round}` is a round's id, its name, or `current`, the round opened last. `/reports`,
+  `/frequencies` and `/recover` are the calls of that one.
+- Numbers are strict: `"0.5"`, `true` and `NaN` are not numbers. Unknown fields of a request are an
+  error; ignore those of an answer. Fields that are not given may be null. Items in a request are
+  labels or indices.
+- A key goes into `Authorization: Bearer KEY`, a ticket into `Authorization: Ticket TICKET`. Results
+  of a round whose `read_access` is `key` take a key of scope `analyst` or `admin`. A key that is
+  sent must be valid, even if none is needed.
+- Every error is an RFC 9457 [Problem](#problem), whose `type` is a heading of [errors](errors.md).
+- `?format=csv` returns the columns of a result, a line for each item or alarm. A label that begins
+  with `=`, `+`, `-` or `@` gets a leading apostrophe.
+- Equal requests share one analysis and its cached result while the counts of the round do not
+  change. Closing the connection cancels an analysis, unless a caller with a key requested it: the
+  same request again then waits for it. [Settings](settings.md#budgets) has the limits.
+- Problems that are not repeated below: of every call `invalid-request`, `busy` and
+  `store-unavailable`; of a round `round-not-found`; of calls with a key `unauthorized` and
+  `forbidden`; of calls with a body `malformed-body`, `body-timeout`, `body-too-large`,
+  `unsupported-media-type`, `unsupported-transfer-encoding`, `queue-full`, `invalid-parameter`; of
+  analyses `analysis-too-large`, `analysis-failed`, `analysis-timeout`.
+"""
+
+_COMMON = set(re.findall(r"`([a-z-]+)`", HEAD.partition("not repeated below")[2]))
+_ALIASES = ("/reports", "/frequencies", "/recover")
+
+
+def api_page() -> str:
+    """Return the page: the calls, then the bodies and answers that they name."""
+    with tempfile.TemporaryDirectory() as folder:
+        app: Any = create_app(Settings(database_url=f"sqlite:///{folder}/api.db"))
+        document = getattr(app, "api", app).openapi()
+    calls = "".join(_calls(document))
+    models = "".join(_models(document["components"]["schemas"]))
+    text = f"{HEAD}\n## Calls\n\n{calls}## Bodies and answers\n\n{models}"
+    return f"{text.strip()}\n"
+
+
+def _calls(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a section for each call, but those of the current round."""
+    for path, methods in document["paths"].items():
+        for method, call in methods.items() if path not in _ALIASES else ():
+            described = [
+                (each["name"], {"description": each.get("description", ""), **each["schema"]})
+                for each in call.get("parameters", ())
+                if each["name"] not in ("round", "format")
+            ]
+            yield f"### {method.upper()} {path}\n\n{_fill(call.get('description', ''))}\n"
+            yield f"{_fill(_sentences(call))}\n{_fields('Parameters', dict(described))}"
+
+
+def _sentences(call: Mapping[str, Any]) -> str:
+    """Return who may call, the body, the answer and the problems."""
+    needs = [[*each] for each in call.get("security", ())]
+    keys = " or ".join(sorted({key.lower() for each in needs for key in each}))
+    sentences = [f"Needs a {keys}."] if keys and [] not in needs else []
+    body = call.get("requestBody", {}).get("content", {})
+    if body:
+        sentences.append(f"Body: {', '.join(_media(kind, each) for kind, each in body.items())}.")
+    problems: list[str] = []
+    for status, response in call["responses"].items():
+        if int(status) >= 400:
+            slugs = re.split(r",\s*", response["description"])
+            problems += [f"[{each}](errors.md#{each})" for each in slugs if each not in _COMMON]
+        else:
+            content = response.get("content", {}).items()
+            answer = [_media(kind, each) for kind, each in content] or [status]
+            sentences.append(f"Answers {', '.join(answer)}.")
+    if problems:
+        sentences.append(f"Problems: {', '.join(problems)}.")
+    return " ".join(sentences)
+
+
+def _media(kind: str, content: Mapping[str, Any]) -> str:
+    named = _type(content.get("schema", {}))
+    return named if kind == "application/json" and "[" in named else f"`{kind}`"
+
+
+def _models(schemas: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a section for each object; an enumeration stands where it is used."""
+    written: dict[str, Mapping[str, Any]] = {}
+    for name, schema in schemas.items():
+        fields = schema.get("properties")
+        if not fields:
+            continue
+        alike, same = "", set[str]()
+        for other, theirs in written.items():
+            shared = {field for field in fields if theirs.get(field) == fields[field]}
+            others = len(theirs.keys() - fields.keys())
+            if len(shared) > max(3, len(same), 2 * others):
+                alike, same = other, shared
+        yield f"### {name}\n\n{_fill(schema.get('description', ''))}"
+        if alike:
+            without = [_code(field) for field in written[alike] if field not in fields]
+            less = f" but {', '.join(without)}" if without else ""
+            yield _fill(f"It has the fields of [{alike}](#{alike.lower()}){less}.")
+        yield f"\n{_fields('Fields', {k: v for k, v in fields.items() if k not in same})}"
+        written[name] = fields
+
+
+def _fields(kind: str, fields: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a list of the fields with a meaning, below the names and types of the others."""
+    rows, plain = [], []
+    for name, schema in fields.items():
+        said = _meaning(schema)
+        named = f"{_code(name)} ({_type(schema)})"
+        if said:
+            rows.append(_fill(f"- {named}: {said}", "  "))
+        else:
+            plain.append(named)
+    text = _fill(f"{kind}: {', '.join(plain)}.") + "\n" if plain else ""
+    return f"{text}{''.join(rows)}\n" if fields else ""
+
+
+def _fill(text: str, indent: str = "") -> str:
+    """Return lines of at most 100 characters."""
+    options: Any = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(" ".join(text.split()), 100, subsequent_indent=indent, **options) + "\n"
+
+
+def _meaning(schema: Mapping[str, Any]) -> str:
+    """Return what a field means, and its default if that says something."""
+    default, said = schema.get("default"), " ".join(schema.get("description", "").split())
+    if default in (None, False, [], {}, "") or f"`{default}`" in said:
+        return said
+    return f"{said} Default: {_code(default)}.".strip()
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """Return the type of a schema in a few words, with a link for an object."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in schema:
+            kinds = [_type(each) for each in schema[several]]
+            return " or ".join(each for each in dict.fromkeys(kinds) if each != "null")
+    if "enum" in schema or "const" in schema:
+        return ", ".join(_code(each) for each in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type", "")
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}))}".strip()
+    words = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
+    low = schema.get("minimum", schema.get("exclusiveMinimum"))
+    high = schema.get("maximum", schema.get("exclusiveMaximum"))
+    if low is not None and high is not None and high < 2**32:
+        return f"{low:g} to {high:g}"
+    return words.get(kind, kind)
+
+
+def _code(value: Any) -> str:
+    return f"`{value}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(api_page(), encoding="utf-8")
