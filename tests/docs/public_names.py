@@ -1,4 +1,4 @@
-"""The public names of the packages, as the page "What is public" lists them."""
+"""The public names of the packages, as the page on Python lists them."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.docs.markdown import ROOT, Page
 
-PAGE = Page(ROOT / "docs" / "reference" / "public.md")
+PAGE = Page(ROOT / "docs" / "reference" / "python.md")
 ALL = "its `__all__`"
 
 

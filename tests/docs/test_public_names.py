@@ -1,4 +1,4 @@
-"""The page "What is public" is true, and the pages use public names alone."""
+"""The table of public names is true, and the pages use public names alone."""
 
 from importlib import import_module
 
