@@ -122,14 +122,14 @@ def _fields(kind: str, fields: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a list of the fields with a meaning, below the names and types of the others."""
     rows, plain = [], []
     for name, schema in fields.items():
-        said = _meaning(schema)
-        named = f"{_code(name)} ({_type(schema)})"
-        if said:
-            rows.append(_fill(f"- {named}: {said}", "  "))
+        meaning = _meaning(schema)
+        name_and_type = f"{_code(name)} ({_type(schema)})"
+        if meaning:
+            rows.append(_fill(f"- {name_and_type}: {meaning}", "  "))
         else:
-            plain.append(named)
-    text = _fill(f"{kind}: {', '.join(plain)}.") + "\n" if plain else ""
-    return f"{text}{''.join(rows)}\n" if fields else ""
+            plain.append(name_and_type)
+    names = _fill(f"{kind}: {', '.join(plain)}.") + "\n" if plain else ""
+    return f"{names}{''.join(rows)}\n" if fields else ""
 
 
 def _fill(text: str, indent: str = "") -> str:
@@ -140,10 +140,10 @@ def _fill(text: str, indent: str = "") -> str:
 
 def _meaning(schema: Mapping[str, Any]) -> str:
     """Return what a field means, and its default if that says something."""
-    default, said = schema.get("default"), " ".join(schema.get("description", "").split())
-    if default in (None, False, [], {}, "") or f"`{default}`" in said:
-        return said
-    return f"{said} Default: {_code(default)}.".strip()
+    default, text = schema.get("default"), " ".join(schema.get("description", "").split())
+    if default in (None, False, [], {}, "") or f"`{default}`" in text:
+        return text
+    return f"{text} Default: {_code(default)}.".strip()
 
 
 def _type(schema: Mapping[str, Any]) -> str:
