@@ -7,7 +7,7 @@ import math
 import operator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols.wire import pack
@@ -26,9 +26,8 @@ from ldprecover_client.errors import (
     UnansweredError,
     UnknownItemError,
 )
-from ldprecover_client.http import AsyncClient, AsyncTransport, Client, Transport, server_url
+from ldprecover_client.http import AsyncClient, Client, server_url
 from ldprecover_client.ledger import Entry, Ledger
-from ldprecover_client.retry import Retries
 from ldprecover_client.transport_security import warn_if_unencrypted
 
 MAX_EPSILON = 2.0
@@ -41,7 +40,6 @@ Value = str | int | float
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
 AnyClient = TypeVar("AnyClient", Client, AsyncClient)
-AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Receipt:
     round_name: str | None = None
 
 
-class _BaseReporter(Generic[AnyClient, AnyTransport]):
+class _BaseReporter(Generic[AnyClient]):
     """Everything that both reporters share: every decision, and no network I/O."""
 
     _client_class: type[AnyClient]
@@ -77,30 +75,19 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
-        timeout: float | None = None,
-        retries: Retries | None = None,
-        transport: AnyTransport | None = None,
     ) -> None:
         if not max_epsilon > 0:
             raise ArgumentError("max_epsilon must be above 0")
-        options: dict[str, Any] = {
-            "key": key,
-            "timeout": timeout,
-            "retries": retries,
-            "transport": transport,
-        }
-        self._options = {name: value for name, value in options.items() if value is not None}
-        self._shared: AnyClient | None = None
         if isinstance(server, str):
+            self._shared: AnyClient | None = None
             self._url = server_url(server)
-            self._has_key, is_network = key is not None, transport is None
+            self._has_key, is_network = key is not None, True
+        elif key is not None:
+            raise ArgumentError("key must be given to the client that is shared")
         else:
-            if self._options:
-                raise ArgumentError(
-                    f"{' and '.join(self._options)} must be given to the client that is shared"
-                )
             self._shared, self._url = server, server.url
             self._has_key, is_network = server.has_key, server.is_network
+        self._key = key
         self._round = round
         self.ledger = Ledger() if ledger is None else ledger
         self._max_epsilon = max_epsilon
@@ -111,12 +98,11 @@ class _BaseReporter(Generic[AnyClient, AnyTransport]):
 
     def _client(self, url: str) -> AnyClient | nullcontext[AnyClient]:
         """Return the context of a client of a server; a shared client stays open after it."""
+        is_same = url == self._url
         if self._shared is not None:
-            is_same = self._shared.url == url
             return nullcontext(self._shared) if is_same else self._shared.for_server(url)
         # Other servers do not get the key.
-        options = {k: v for k, v in self._options.items() if k != "key" or url == self._url}
-        return self._client_class(url, **options)
+        return self._client_class(url, key=self._key if is_same else None)
 
     def _claim(self, round_: Round, value: Value) -> tuple[Entry, bool]:
         """Return the round's entry in the ledger, and whether this call perturbed the value."""
@@ -297,7 +283,7 @@ def _number_item(value: Value) -> int:
         raise UnknownItemError("in this round a value is a number from -1 to 1") from None
 
 
-class Reporter(_BaseReporter[Client, Transport]):
+class Reporter(_BaseReporter[Client]):
     """Reports one user's value to a round, once, over HTTP.
 
     It fetches and checks the round's parameters, perturbs the value once with the operating
@@ -309,10 +295,9 @@ class Reporter(_BaseReporter[Client, Transport]):
 
     `server` is a URL, with connections that last for one call. Or it is a `Client` that reporters
     share: its key and settings are used, and it stays open. `round` is an id, a name, "current", or
-    a `Round` that the client has fetched. `ledger` limits the total epsilon over rounds (default:
+    a `Round` that was fetched before. `ledger` limits the total epsilon over rounds (default:
     `Ledger()`, a file in the user's state directory), `max_epsilon` the epsilon of each round.
-    `key` is a report key. `timeout`, `retries` and `transport` are those of `Client`. Raises
-    ArgumentError and LedgerError.
+    `key` is a report key, for a URL. Raises ArgumentError and LedgerError.
 
     `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
     every earlier try had its ticket refused or never reached the server.
@@ -365,7 +350,7 @@ class Reporter(_BaseReporter[Client, Transport]):
             return self._failed(entry, error, resent), error
 
 
-class AsyncReporter(_BaseReporter[AsyncClient, AsyncTransport]):
+class AsyncReporter(_BaseReporter[AsyncClient]):
     """`Reporter` for asyncio. The ledger is written in a thread.
 
         await AsyncReporter("http://localhost:8000", "lunch").report("soup")

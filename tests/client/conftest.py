@@ -294,21 +294,29 @@ class Blocking:
         return asyncio.run(self._reporter.resume())
 
 
+def new_reporter(
+    kind: Any,
+    collector: Collector,
+    round_: str = "r1",
+    *,
+    url: str = Collector.URL,
+    ledger: Ledger | None = None,
+    key: str | None = None,
+    answer: Any = None,
+    **options: Any,
+) -> Any:
+    """Return a reporter of a kind, whose requests `answer` takes in place of the collector."""
+    client = (Client if kind is Reporter else AsyncClient)(
+        url, key=key, retries=Collector.AT_ONCE, transport=httpx.MockTransport(answer or collector)
+    )
+    return kind(client, round_, ledger=ledger or Ledger.in_memory(), **options)
+
+
 @pytest.fixture(params=[Reporter, Blocking], ids=["sync", "async"])
 def reporter(request: pytest.FixtureRequest, collector: Collector) -> MakeReporter:
     """Make a reporter of either kind; in-memory ledger by default."""
 
-    def make(round_: str = "r1", **options: Any) -> Any:
-        options = {
-            "ledger": None,
-            "retries": collector.AT_ONCE,
-            "transport": httpx.MockTransport(collector),
-            **options,
-        }
-        options["ledger"] = options["ledger"] or Ledger.in_memory()
-        return request.param(options.pop("url", collector.URL), round_, **options)
-
-    return make
+    return functools.partial(new_reporter, request.param, collector)
 
 
 LeavePending = Callable[..., None]

@@ -13,7 +13,14 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.client.conftest import Blocking, Collector, LeavePending, MakeReporter, Send
+from tests.client.conftest import (
+    Blocking,
+    Collector,
+    LeavePending,
+    MakeReporter,
+    Send,
+    new_reporter,
+)
 
 from ldprecover_client import (
     AccessError,
@@ -291,8 +298,7 @@ def test_report_counts_once_for_any_faults(kind: Any, steps: Any) -> None:
         return fault
 
     def attempt(ticket: str, act: Any = "report") -> Any:
-        options = {"ledger": ledger, "ticket": ticket, "retries": collector.AT_ONCE}
-        user = kind(collector.URL, "r1", transport=httpx.MockTransport(collector), **options)
+        user = new_reporter(kind, collector, ledger=ledger, ticket=ticket)
         try:
             return user.report(0) if act == "report" else user.resume()
         except (ClientError, Crash):

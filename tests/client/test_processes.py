@@ -20,7 +20,7 @@ REPORT = """
 import os, signal, sys
 from ldprecover_client._httpx import httpx
 from ldprecover import OLH
-from ldprecover_client import AlreadyReportedError, Ledger, Reporter
+from ldprecover_client import AlreadyReportedError, Client, Ledger, Reporter
 
 url, ledger, value, die, *ticket = sys.argv[1:]
 
@@ -46,7 +46,8 @@ OLH.perturb = counted
 transport = DiesInsteadOfSending() if die == "before sending" else None
 print("pid", os.getpid(), flush=True)
 ticket = ticket[0] if ticket else None
-reporter = Reporter(url, "r1", ledger=Ledger(ledger), transport=transport, ticket=ticket)
+client = Client(url, transport=transport)
+reporter = Reporter(client, "r1", ledger=Ledger(ledger), ticket=ticket)
 try:
     print(reporter.report(int(value)).state)
 except AlreadyReportedError:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from tests.client.conftest import Collector, LeavePending, MakeReporter, Send
+from tests.client.conftest import Collector, LeavePending, MakeReporter, Send, new_reporter
 
 from ldprecover import RoundParameters
 from ldprecover.protocols.wire import pack
@@ -497,7 +497,7 @@ def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReport
     def down(request: httpx.Request) -> NoReturn:
         raise httpx.ConnectError("refused")
 
-    user = reporter(transport=httpx.MockTransport(down))
+    user = reporter(answer=down)
     with pytest.raises(UnansweredError):
         user.report(0)
     assert user.ledger.spent == 0
@@ -542,9 +542,7 @@ def test_cancelled_report_stays_pending(collector: Collector) -> None:
             await asyncio.Event().wait()
             raise AssertionError("woken")
 
-        reporter = AsyncReporter(
-            collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(hang)
-        )
+        reporter = new_reporter(AsyncReporter, collector, ledger=ledger, answer=hang)
         task = asyncio.create_task(reporter.report(0))
         await arrived.wait()
         task.cancel()
@@ -553,9 +551,7 @@ def test_cancelled_report_stays_pending(collector: Collector) -> None:
 
     asyncio.run(run())
     assert [entry.state for entry in ledger.entries()] == ["pending"]
-    (receipt,) = Reporter(
-        collector.URL, "r1", ledger=ledger, transport=httpx.MockTransport(collector)
-    ).resume()
+    (receipt,) = new_reporter(Reporter, collector, ledger=ledger).resume()
     assert (receipt.state, receipt.duplicate) == ("accepted", True)
     assert len(set(collector.sent)) == 1
 

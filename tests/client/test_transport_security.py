@@ -84,11 +84,5 @@ def test_no_warning_without_secret() -> None:
 def test_no_warning_for_callers_transport() -> None:
     """Such as a local socket: nobody but the caller knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
-    Client("http://collector", key="a key", transport=transport).close()
-    Reporter(
-        "http://collector",
-        ledger=Ledger.in_memory(),
-        key="a key",
-        ticket=TICKET,
-        transport=transport,
-    )
+    with Client("http://collector", key="a key", transport=transport) as client:
+        Reporter(client, ledger=Ledger.in_memory(), ticket=TICKET)

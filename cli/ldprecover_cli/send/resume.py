@@ -15,9 +15,10 @@ def resume(
 
     Example: ldprecover send resume
     """
-    from ldprecover_client import Ledger, Reporter
+    from ldprecover_client import Client, Ledger, Reporter
 
-    receipts = Reporter(url, ledger=Ledger(ledger), retries=quick_retries(), key=key).resume()
+    with Client(url, key=key, retries=quick_retries()) as client:
+        receipts = Reporter(client, ledger=Ledger(ledger)).resume()
     if json:
         print_json({"resent": [receipt_fields(receipt) for receipt in receipts]})
     elif not receipts:
