@@ -126,15 +126,6 @@ def test_used_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter
     assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
 
 
-def test_unsent_ticket_can_be_replaced(
-    ticketed: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
-    ledger = Ledger.in_memory()
-    leave_pending(ledger=ledger, ticket=WRONG)
-    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
-    assert list(ticketed.stored) == [RIGHT]
-
-
 def request_cut(send: Send) -> NoReturn:
     """A fault: the request is cut off, which the client cannot tell from a lost response."""
     raise httpx.ReadError("connection reset")

@@ -93,16 +93,6 @@ def test_submission_has_packed_bytes_and_key(
     assert collector.stored == {KEY: PACKED}
 
 
-def test_lost_response_repeats_bytes_and_key(
-    collector: Collector, submit: Callable[..., Any]
-) -> None:
-    collector.add()
-    collector.faults.extend([collector.answer_lost, collector.answer_lost])
-    assert submit() == {"round": "r1", "accepted": 2, "duplicate": True}
-    assert collector.sent == [(KEY, PACKED)] * 3
-    assert collector.stored == {KEY: PACKED}
-
-
 @pytest.mark.parametrize("status", [429, 507])
 def test_transient_status_is_retried(
     collector: Collector, submit: Callable[..., Any], status: int

@@ -59,14 +59,6 @@ def test_many_users_share_client(collector: Collector, clients: Any) -> None:
     assert len(collector.connections) <= 20  # httpcore's work grows with the square of them
 
 
-def test_sequential_users_share_connection(collector: Collector, clients: Any) -> None:
-    collector.add("grr")
-    with collector.listening() as url, Client(url) as client:
-        for _ in range(5):
-            assert Reporter(client, "r1", ledger=Ledger.in_memory()).report(0).state == "accepted"
-    assert len(clients) == len(collector.connections) == 1
-
-
 @pytest.fixture(params=["sync", "async"])
 def both(request: pytest.FixtureRequest) -> Any:
     """A client class, a reporter class, and a function that runs their calls."""

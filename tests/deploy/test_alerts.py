@@ -123,15 +123,3 @@ def test_grafana_s_own_types_know_every_field_of_the_board() -> None:
     assert json.loads(JSONEncoder().encode(Dashboard.from_json(BOARD))) == BOARD
     ids = [panel["id"] for panel in BOARD["panels"]]
     assert len(set(ids)) == len(ids)
-
-
-def test_no_two_panels_of_the_board_share_a_place() -> None:
-    places = [panel["gridPos"] for panel in BOARD["panels"]]
-    cells = [
-        (x, y)
-        for at in places
-        for x in range(at["x"], at["x"] + at["w"])
-        for y in range(at["y"], at["y"] + at["h"])
-    ]  # fmt: skip
-    assert len(set(cells)) == len(cells)
-    assert all(at["x"] + at["w"] <= 24 for at in places)

@@ -1,11 +1,8 @@
 """The image as its Dockerfile describes it."""
 
-import ast
 import re
 
 from tests.deploy.tools import ROOT
-
-from ldprecover_cli.app import app
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
@@ -28,11 +25,6 @@ def final_stage() -> list[tuple[str, str]]:
     return every[max(i for i, (name, _) in enumerate(every) if name == "FROM") :]
 
 
-def test_every_stage_has_the_same_base() -> None:
-    assert instructions()[0] == ("ARG", "BASE=python:3.12-slim")
-    assert [stage.split(" AS ")[0] for stage in arguments_of("FROM")] == ["${BASE}"] * 3
-
-
 def test_runs_as_an_unprivileged_user() -> None:
     users = [arguments for name, arguments in final_stage() if name == "USER"]
     assert len(users) == 1
@@ -53,12 +45,6 @@ def test_installs_only_hashed_files_and_our_wheel() -> None:
     )
     assert len(own) == 1
     assert "--no-index --no-deps" in own[0]
-
-
-def test_lock_of_the_image_is_an_argument_and_exists() -> None:
-    assert arguments_of("ARG")[1:] == ["LOCK=image"]
-    for lock in ("build", "image", "image-fast"):
-        assert (ROOT / "deploy" / f"{lock}.lock").is_file()
 
 
 def test_final_stage_copies_only_the_environment() -> None:
@@ -86,25 +72,6 @@ def test_no_address_and_no_secret_is_in_it() -> None:
         for word in words.split()
     ]
     assert not any(re.search(r"KEY|PASSWORD|SECRET|TOKEN|INDEX", name) for name in names)
-
-
-def test_health_check_is_python() -> None:
-    (check,) = arguments_of("HEALTHCHECK")
-    command = ast.literal_eval(check[check.index("[") :])
-    assert command[:2] == ["python", "-c"]
-    ast.parse(command[2])
-    assert "/healthz" in command[2]
-
-
-def test_starts_a_server_on_all_interfaces() -> None:
-    assert [ast.literal_eval(arguments_of(name)[-1]) for name in ("ENTRYPOINT", "CMD")] == [
-        ["ldprecover"],
-        ["serve", "--host", "0.0.0.0"],
-    ]
-    assert "serve" in {
-        command.name or getattr(command.callback, "__name__", None)
-        for command in app.registered_commands
-    }
 
 
 def test_build_context_is_what_the_wheel_needs() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, project_simplex
-from ldprecover.protocols import PROTOCOLS
 from ldprecover.recovery import METHODS
 from ldprecover_client import DatasetError, Population, load_dataset
 from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
@@ -34,33 +33,7 @@ def play(server: Any) -> PlayOn:
     return on_server
 
 
-@pytest.mark.parametrize(("protocol", "hits"), [("grr", 1), ("oue", 3), ("olh", 3)])
-def test_the_poisoned_gain_is_the_formula_s(play: PlayOn, protocol: str, hits: int) -> None:
-    """FG = beta (sum_t f~_Y(t) - sum_t f~_X~(t)), and sum_t f~_Y(t) = (h - rq)/(p - q), with r = 3
-    targets.
-
-    Each crafted report supports h = 1 target under GRR, 3 under OUE; under OLH 3, since none of
-    1,000 seeds being perfect has probability (8/9)^1000 = 7e-52 a user. So the equation is exact,
-    up to rounding.
-    """
-    figures = play(protocol=protocol)
-    assert figures.targets is not None
-    settings, targets = figures.settings, list(figures.targets)
-    oracle = Demo(settings).parameters.oracle
-    malicious = (hits - 3 * oracle.q) / (oracle.p - oracle.q)
-    beta = settings.malicious_users / (settings.users + settings.malicious_users)
-    fg = figures.fg
-    assert fg is not None
-    expected = beta * (malicious - figures.estimate("genuine")[targets].sum())
-    assert fg["poisoned"] == pytest.approx(expected, abs=1e-9)
-    # The genuine estimate is unbiased: by Cauchy-Schwarz the sd of a sum of 3 is at most 3 times
-    # the largest. At 7 of these the false-alarm rate is below 3e-12; the seed is fixed besides.
-    sd = 3 * oracle.standard_errors(figures.true, settings.users).max()
-    formula = beta * (malicious - figures.true[targets].sum())
-    assert abs(fg["poisoned"] - formula) < beta * 7 * sd
-
-
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("protocol", ["grr", "oue", "hr"])
 def test_every_figure_matches_its_name(play: PlayOn, protocol: str) -> None:
     figures = play(protocol=protocol)
     oracle = Demo(figures.settings).parameters.oracle

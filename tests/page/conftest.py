@@ -1,6 +1,5 @@
 """A real browser on a real server; one page serves all tests of this folder, emptied for each."""
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -164,27 +163,6 @@ def new_visitor(browser: "Browser") -> Iterator[Callable[..., Visitor]]:
     for visitor in visitors:
         visitor.context.close()
     assert [wrong for visitor in visitors for wrong in visitor.wrong] == []
-
-
-Picture = Callable[["Page", str], None]
-
-
-@pytest.fixture(scope="session")
-def picture() -> Picture:
-    """Save screenshots in the folder LDPRECOVER_SCREENSHOTS, if that is set.
-
-    Without it none are taken: each takes a third of a second of processor time.
-    """
-    name = os.environ.get("LDPRECOVER_SCREENSHOTS")
-    if not name:
-        return lambda page, name: None
-    folder = Path(name)
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def take(page: "Page", name: str) -> None:
-        page.screenshot(path=folder / f"{name}.png", full_page=True)
-
-    return take
 
 
 def expect(locator: "Locator") -> Any:

@@ -426,21 +426,6 @@ def test_truth_stays_in_browser(
     assert "could not be read" in page.get_by_role("alert").filter(has_text="file").inner_text()
 
 
-def test_downloads_wait_for_the_recovery(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    requests: list[Any] = []
-    visitor.page.route("**/recover", lambda route: requests.append(route))
-    with visitor.page.expect_request("**/recover"):
-        page = visitor.open(f"#/rounds/{attacked['name']}")
-    page.get_by_role("img", name=NUMBERS).wait_for()
-    downloads = [page.get_by_role("button", name=f"{kind}: {NUMBERS}") for kind in ("CSV", "PNG")]
-    assert all(button.is_disabled() for button in downloads)
-    requests[0].continue_()
-    wait_for_recovery(page, "best estimate")
-    page.unroute("**/recover")
-    for button in downloads:
-        expect(button).to_be_enabled()
-
-
 def test_html_label_is_text_in_page_and_csv(
     visitor: Visitor, attacked: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -118,24 +118,6 @@ def test_ten_thousand_items_have_no_long_task(
     assert page.locator(".rows[role=table] .line").count() < 60
 
 
-def test_another_certificate_of_ten_thousand_items_is_little_work(
-    visitor: Visitor, ten_thousand: dict[str, Any]
-) -> None:
-    page = visitor.open(f"#/rounds/{ten_thousand['name']}?forged=0.01&top=all")
-    page.get_by_text("No alarm is raised").or_(
-        page.get_by_text("raised: honest users")
-    ).first.wait_for()
-    page.get_by_text("certified, if at most 1\u00a0%").wait_for()
-    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
-    session = accounted(page)
-    slider = page.get_by_role("slider", name="Share of fake reports")
-    slider.focus()
-    before = busy(session)
-    page.keyboard.press("ArrowRight")
-    page.get_by_text("certified, if at most 1.5\u00a0%").wait_for()
-    assert busy(session) - before < 3 * known_work(page, session)
-
-
 def test_watching_page_polls_every_three_seconds(
     new_visitor: Callable[..., Visitor], server: ServerProcess
 ) -> None:

@@ -50,22 +50,6 @@ def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[
     }
 
 
-def test_every_form_is_counted_as_the_protocol_says(
-    server: ServerProcess, oracle: FrequencyOracle
-) -> None:
-    id, reports = open_for(server, oracle), some_reports(oracle)
-    for sent, (headers, content) in enumerate(forms(oracle, reports).values(), start=1):
-        response = server.post(
-            f"/rounds/{id}/reports", content=content, headers=headers | server.admin
-        )
-        assert response.status_code == 202, response.text
-        assert response.headers["content-type"] == "application/json"
-        assert response.json() == {"round": id, "accepted": 60, "duplicate": False}
-        result = server.frequencies(id)
-        assert result["n"] == 60 * sent
-        assert result["counts"] == (oracle.support_counts(reports) * sent).tolist()
-
-
 def refused(
     server: ServerProcess,
     id: str,

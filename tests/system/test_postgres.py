@@ -24,7 +24,6 @@ from tests.system.conftest import (
     distinct_submissions,
     is_listening,
     stored_reports,
-    until_after,
 )
 from tools.postgres import Cluster
 
@@ -349,34 +348,3 @@ def test_workers_end_when_their_supervisor_is_killed(start_server: StartServer, 
     os.kill(server.pid, signal.SIGKILL)
     assert psutil.wait_procs(workers, timeout=60)[1] == []
     server.kill()
-
-
-@pytest.mark.parametrize("after", [0, 100])
-def test_closed_round_takes_no_report_at_another_server(
-    two_servers: list[ServerProcess], after: int
-) -> None:
-    """What was answered 202 is counted, what was answered 409 is not, whichever process
-    answered.
-    """
-    closing = two_servers[1]
-    id = two_servers[0].open_round(domain_size=5_000)["id"]
-    clients = Clients(two_servers[0], id, connections=24)
-    n_at_close: list[int] = []
-
-    async def close(http: httpx.AsyncClient) -> None:
-        await clients.until(after)
-        async with httpx.AsyncClient(
-            base_url=closing.url, timeout=60, trust_env=False, verify=False
-        ) as other:
-            answer = await other.post(f"/rounds/{id}/close", headers=closing.admin)
-        assert answer.status_code == 200
-        n_at_close.append(answer.json()["n"])
-
-    clients.submit(until_after(n_at_close, iter(distinct_submissions(2_400, 5_000)), 40), close)
-    assert len(clients.answered(202)) + len(clients.answered(409)) == len(clients.answers)
-    assert len(clients.answered(409)) > 0
-    expected = np.zeros(5_000, dtype=np.int64)
-    for submission in clients.answered(202):
-        expected[list(submission.items)] = 1
-    assert np.array_equal(clients.counts, expected)
-    assert n_at_close == [expected.sum()]

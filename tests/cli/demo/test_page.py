@@ -14,7 +14,6 @@ from tests.cli.demo.conftest import (
     token_of,
     wait_for_line,
 )
-from tests.conftest import ServerProcess
 from tests.forked import Process
 
 from ldprecover_attacker import ATTACKS
@@ -119,11 +118,6 @@ def test_failed_play_says_why(page: PageServer, http: httpx.Client) -> None:
     state = finished(http, name)
     assert state["state"] == "failed"
     assert "round" in state["error"]
-
-
-def test_ordinary_server_has_no_plays(server: ServerProcess) -> None:
-    assert server.get("/truth?round=demo").status_code == 404
-    assert server.post("/attack", params=PLAY).status_code == 404
 
 
 def link_of(process: Process) -> tuple[str, str, str]:

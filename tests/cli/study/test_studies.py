@@ -66,16 +66,6 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("_undrawn")
-def test_numbers_do_not_depend_on_the_processes(run: Run) -> None:
-    line = "study paper malicious --data cities --users 500 --trials 1"
-    for jobs in ("1", "2"):
-        run(f"{line} --jobs {jobs} --output {jobs}").succeeds()
-    one, two = Path("1"), Path("2")
-    assert without_seconds(one) == without_seconds(two)
-    assert (one / "summary.csv").read_bytes() == (two / "summary.csv").read_bytes()
-
-
-@pytest.mark.usefixtures("_undrawn")
 def test_runs_only_missing_cells(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of fg are among those of mse; more trials keep the others."""
     line = f"study paper mse {SMALL} --output out"

@@ -318,18 +318,18 @@ async def test_stop_fails_running_and_waiting_analyses() -> None:
         assert pool.pids == set()
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
-async def test_reports_of_every_protocol_reach_the_worker(protocol: str) -> None:
-    oracle = frequency_oracle(protocol, 1.0, 11)
+async def test_reports_of_every_protocol_reach_the_worker() -> None:
     rng = np.random.default_rng(5)
-    reports = oracle.perturb(rng.integers(11, size=2_000), rng)
-    tally = Tally.of(oracle, reports)
-    task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
-
     async with running_pool(count=1) as pool:
-        result = unpack(Recovery, await pool.run(lambda: (task, [reports.tobytes()])))
-    expected = recover(oracle, reports, RecoveryRequest("detection", targets=[3]))
-    assert result.recovered.tolist() == expected.recovered.tolist()
+        for protocol in PROTOCOLS:
+            oracle = frequency_oracle(protocol, 1.0, 11)
+            reports = oracle.perturb(rng.integers(11, size=2_000), rng)
+            tally = Tally.of(oracle, reports)
+            task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
+            answer = await pool.run(partial(with_pieces, task, reports.tobytes()))
+            expected = recover(oracle, reports, RecoveryRequest("detection", targets=[3]))
+            recovered = unpack(Recovery, answer).recovered
+            assert recovered.tolist() == expected.recovered.tolist(), protocol
 
 
 async def test_own_task_gives_way_to_a_caller() -> None:

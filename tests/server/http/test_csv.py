@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.conftest import ServerProcess
 from tests.server.conftest import problem_of
 
-from ldprecover import GRR, OUE
+from ldprecover import OUE
 from ldprecover.protocols import wire
 from ldprecover_server.http.csv import to_csv
 
@@ -78,16 +78,10 @@ def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str
     assert {row["lower"] for row in rows} == {""}
 
 
-def test_a_recovery_with_intervals_has_them(server: ServerProcess) -> None:
-    opened, oracle = server.open_round("grr", 3.0, domain_size=20), GRR(3.0, 20)
-    rng = np.random.default_rng(6)
-    assert (
-        server.submit(
-            opened["id"], wire.pack(oracle.perturb(rng.integers(20, size=2_000), rng))
-        ).status_code
-        == 202
-    )
-    path = f"/rounds/{opened['id']}/recover"
+def test_a_recovery_with_intervals_has_them(
+    server: ServerProcess, poisoned: dict[str, Any]
+) -> None:
+    path = f"/rounds/{poisoned['id']}/recover"
     answered = server.post(path, json={"method": "unmix"}).json()["conclusions"]
     rows = read(server.post(f"{path}?format=csv", json={"method": "unmix"}).text)
     assert [float(row["lower"]) for row in rows] == answered["lower"]

@@ -2,9 +2,9 @@
 
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import Submitted, commit, open_round
+from tests.server.storage.conftest import open_round
 
-from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage import Storage
 from ldprecover_server.storage.key_encoding import encode_digest, encode_key, in_round
 from ldprecover_server.storage.schema import submission_keys
 
@@ -34,13 +34,6 @@ def test_encoded_keys_keep_order_and_round(storage: Storage) -> None:
             assert [tuple(row) for row in of_round] == [
                 (round.to_bytes(4, "big") + key[:12], key[:8]) for key in EDGES
             ]
-
-
-def test_one_key_in_two_rounds_is_two_submissions(storage: Storage) -> None:
-    one, other = open_round(storage), open_round(storage)
-    for seq in (one, other):
-        for outcome in (Outcome.STORED, Outcome.DUPLICATE):
-            assert commit(storage, seq, Submitted(b"key", (seq % 6,))) == [outcome]
 
 
 @pytest.mark.postgres

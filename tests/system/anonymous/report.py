@@ -108,25 +108,6 @@ class Report:
             }
             yield not failed, f"attackers were answered {failed}"
 
-    def __str__(self) -> str:
-        longest = [
-            f"{max(waits):.1f} s" if waits else "-"
-            for waits in (self.stored_after, self.answered_after)
-        ]
-        grown = (self.memory_peak - self.memory_before) >> 20
-        ended = f"{self.exit_seconds:.1f} s" if self.exit_seconds is not None else "never"
-        attack = ""
-        if attackers := self.attackers:
-            attack = (
-                f"{attackers.opened} connections, {attackers.sent >> 10} KiB sent, "
-                f"answered {dict(attackers.answers)}"
-            )
-        return (
-            f"{len(self.stored_after)}/{self.submitted} stored (longest {longest[0]}), "
-            f"{len(self.answered_after)}/{self.probes} probes (longest {longest[1]}), "
-            f"+{grown} MiB, ended after {ended}; answered {dict(self.answers)}; attack: {attack}"
-        )
-
 
 def assert_alive(report: Report) -> None:
     """Fail with all that breaks the promise, and what was seen beside."""
