@@ -68,11 +68,19 @@ def lists(opening: bytes, each: bytes, n: int, closing: bytes) -> bytes:
     return opening + (n - 1) * (each + b",") + each + closing
 
 
-def long_analyses(target: Target) -> Attack:
-    """Of 300,000 OLH reports; the method em would take minutes."""
+def analyses(target: Target) -> Attack:
+    """By a method that takes minutes of 300,000 OLH reports; of OUE reports over 100,000 items,
+    16 MB a submission; and of 20,000 segments.
+    """
     options = {"iterations": 1000, "tolerance": 0.0}
-    call = recover(target.olh_round(300_000, 300), method="em", options=options)
-    return busy(10, call, leave=True, pause=2.0)
+    long = recover(target.olh_round(300_000, 300), method="em", options=options)
+    large = target.oue_round(1300, WIDE, submissions=3)
+    many = reads(target.round_of_segments(20_000), "methods", "alarms")
+    return together(
+        busy(10, long, leave=True, pause=2.0),
+        busy(10, recover(large, method="detection", targets=[0, 1, 2])),
+        busy(40, *many, leave=True, pause=2.0),
+    )
 
 
 def abandoned_reads(target: Target) -> Attack:
@@ -82,26 +90,25 @@ def abandoned_reads(target: Target) -> Attack:
     return busy(60, *calls, leave=True, pause=2.0)
 
 
-def large_segments(target: Target) -> Attack:
-    """Of OUE reports over 100,000 items, 16 MB a submission."""
-    id = target.oue_round(1300, WIDE, submissions=3)
-    return busy(10, recover(id, method="detection", targets=[0, 1, 2]))
-
-
-def many_segments(target: Target) -> Attack:
-    calls = reads(target.round_of_segments(20_000), "methods", "alarms")
-    return busy(40, *calls, leave=True, pause=2.0)
-
-
-def odd_json(target: Target) -> Attack:
-    """Objects for targets, a million wrong options, deep lists, and a body of DELETE."""
-    id = target.grr_round(100, 16)
+def odd_bodies(target: Target) -> Attack:
+    """Objects for targets, a million wrong options, deep lists, a body of DELETE, 61 KiB of gzip
+    that hold 63 MB of empty lists, and chunks of one byte.
+    """
+    path = f"/rounds/{target.grr_round(100, 16)}"
     objects = lists(b'{"targets":[', b"{}", MIB, b"]}")
     options = b",".join(b'"%x":[]' % i for i in range(1_000_000))
     deep = b'{"targets":' + MIB * b"[" + MIB * b"]" + b"}"
     bodies = objects, b'{"options":{' + options + b"}}", deep
-    calls = [post(f"/rounds/{id}/recover", body) for body in bodies]
-    return busy(4, *calls, request(f"DELETE /rounds/{id}", JSON, body=objects), pause=0.3)
+    bomb = gzip.compress(lists(b'{"reports":[', b"[]", 21_000_000, b"]}"), 9, mtime=0)
+    head = request(f"POST {path}/reports", JSON, "Transfer-Encoding: chunked")
+    return busy(
+        4,
+        *(post(f"{path}/recover", body) for body in bodies),
+        request(f"DELETE {path}", JSON, body=objects),
+        post(f"{path}/reports", bomb, "Content-Encoding: gzip", JSON),
+        [head, 1_000_000 * b"1\r\n \r\n", b"0\r\n\r\n"],
+        pause=0.3,
+    )
 
 
 def large_requests(target: Target) -> Attack:
@@ -125,15 +132,6 @@ def unread_blanks(target: Target) -> Attack:
     return together(
         busy(40, *rejected, read=False, small=True), busy(4, answered, read=False, small=True)
     )
-
-
-def growing_bodies(target: Target) -> Attack:
-    """61 KiB of gzip that hold 63 MB of empty lists, and chunks of one byte."""
-    path = f"/rounds/{target.open_round('grr', 16)}/reports"
-    bomb = gzip.compress(lists(b'{"reports":[', b"[]", 21_000_000, b"]}"), 9, mtime=0)
-    head = request(f"POST {path}", JSON, "Transfer-Encoding: chunked")
-    chunks = [head, 1_000_000 * b"1\r\n \r\n", b"0\r\n\r\n"]
-    return busy(4, post(path, bomb, "Content-Encoding: gzip", JSON), chunks, pause=0.3)
 
 
 def length(*values: str) -> bytes:
@@ -171,12 +169,6 @@ HEADS = [
 ]
 
 
-def odd_heads(target: Target) -> Attack:
-    """Heads that no client of good will sends."""
-    target.open_round("grr", 16)
-    return busy(1, *HEADS)
-
-
 H2C = ("HTTP2-Settings: AAMAAABkAAQAAP__", "Upgrade: h2c")
 PROXY = "Proxy-Connection: keep-alive, Upgrade"
 WEBSOCKET = ("Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
@@ -209,9 +201,10 @@ OFFERS = [
 ]
 
 
-def other_protocols(target: Target) -> Attack:
-    """Offers of another protocol, which are answered in this one."""
-    return busy(1, *OFFERS)
+def odd_heads(target: Target) -> Attack:
+    """Heads that no client of good will sends, and offers of other protocols."""
+    target.open_round("grr", 16)
+    return busy(1, *HEADS, *OFFERS)
 
 
 def floods(target: Target) -> Attack:
@@ -247,16 +240,12 @@ def slow_connections(target: Target) -> Attack:
 
 
 ATTACKS: list[Callable[[Target], Attack]] = [
-    long_analyses,
+    analyses,
     abandoned_reads,
-    large_segments,
-    many_segments,
-    odd_json,
+    odd_bodies,
     large_requests,
     unread_blanks,
-    growing_bodies,
     odd_heads,
-    other_protocols,
     floods,
     unread_answers,
     slow_connections,
