@@ -3,8 +3,6 @@
 import contextlib
 import json
 import os
-import runpy
-import shutil
 import signal
 import socket
 import subprocess
@@ -184,10 +182,3 @@ def test_stops_with_its_parent() -> None:
         assert shell.stdout.read() == b""
     with pytest.raises(ConnectionError):
         socket.create_connection(("127.0.0.1", port), 60)
-
-
-def test_names_the_package_where_nginx_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    monkeypatch.setattr("sys.argv", [str(PROXIED), "1", "0"])
-    with pytest.raises(SystemExit, match="apt-get install nginx-light"):
-        runpy.run_path(str(PROXIED), run_name="__main__")

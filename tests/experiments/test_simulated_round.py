@@ -1,6 +1,5 @@
 """Simulated rounds by label, against the classes that they are made of."""
 
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -15,7 +14,6 @@ from ldprecover_client import DatasetError, Population, load_dataset
 from ldprecover_experiments import (
     Demo,
     DemoSettings,
-    ExperimentError,
     PoisonedRound,
     SimulatedRound,
     simulate,
@@ -104,16 +102,6 @@ def test_a_plot_has_labels(attacked: SimulatedRound, monkeypatch: pytest.MonkeyP
         assert len(axes.patches) == 3 * 3 + 2 * 3
     finally:
         pyplot.close("all")
-
-
-@pytest.mark.parametrize(("call", "package"), [("to_frame", "pandas"), ("plot", "matplotlib")])
-def test_a_missing_package_is_named(
-    attacked: SimulatedRound, monkeypatch: pytest.MonkeyPatch, call: str, package: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    monkeypatch.setattr("ldprecover_experiments.simulation.drawing.find_spec", lambda name: None)
-    with pytest.raises(ExperimentError, match=f"needs {package}: pip install"):
-        getattr(attacked, call)()
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,6 @@ def honest(oracle: FrequencyOracle, n: int, seed: int) -> np.ndarray:
     return oracle.perturb(rng.choice(D, n, p=FREQUENCIES), rng)
 
 
-def padded_oue(m: int) -> np.ndarray:
-    """Return OUE reports that support both targets and seven other items: as many as an honest one
-    on average.
-    """
-    bits = np.zeros((m, D), dtype=np.uint8)
-    bits[:, [*TARGETS, *range(3, 10)]] = 1
-    return np.packbits(bits, axis=1, bitorder="little")
-
-
 def send(app: InProcess, round: str, reports: np.ndarray, pieces: int = 3) -> None:
     for piece in np.array_split(reports, pieces):
         response = app.submit(round, wire.pack(piece))
@@ -121,20 +112,6 @@ def test_a_histogram_takes_the_place_of_stored_reports(
     assert [alarm["statistic"] for alarm in alarms["alarms"]] == [
         alarm.statistic for alarm in expected_alarms
     ]
-
-
-def test_items_that_rose_since_the_history_can_be_targets(in_process: InProcess) -> None:
-    oracle = frequency_oracle("oue", 2.0, D)
-    for week in range(3):
-        round = in_process.open_round("oue", 2.0, domain_size=D, name=f"week-{week}")
-        malicious = padded_oue(600 if week == 2 else 0)
-        send(in_process, round, np.concatenate([honest(oracle, 6_000, 10 + week), malicious]))
-        if week < 2:
-            in_process.close_round(round)
-    body = {"targets": "infer", "malicious_model": "exact", "history": ["week-0", "week-1"]}
-    result = in_process.post("/rounds/week-2/recover", json=body).json()
-    assert set(TARGETS) <= set(result["targets"])
-    assert not any("history" in note for note in result["notes"])
 
 
 def test_inferred_targets_need_a_history(in_process: InProcess) -> None:

@@ -47,17 +47,6 @@ def number_kept(server: ServerProcess) -> int:
     return int(match[1]) if match else 0
 
 
-def test_verdict_and_recovery_outlive_the_server(start_server: StartServer) -> None:
-    server = start_server()
-    id = closed_round(server)
-    before = await_verdicts(server)
-    recovered = server.post(f"/rounds/{id}/recover", json=AUTO).content
-    server.restart()
-    assert verdicts(server) == before
-    assert server.post(f"/rounds/{id}/recover", json=AUTO).content == recovered
-    assert number_kept(server) == 0
-
-
 @pytest.mark.postgres
 def test_two_servers_share_the_work(
     new_database: NewDatabase, start_server: StartServer, tmp_path_factory: pytest.TempPathFactory

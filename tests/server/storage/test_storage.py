@@ -258,25 +258,6 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
         )
 
 
-def test_tallies_of_several_processes_add(open_storage: OpenStorage, fresh: str) -> None:
-    one, two = (open_storage(fresh) for _ in range(2))
-    two.database.process = 1
-    seq = open_round(one)
-    assert commit(one, seq, Submitted(b"a", (1,))) == [Outcome.STORED]
-    outcomes = commit(two, seq, Submitted(b"a", (1,)), Submitted(b"b", (2, 2)))
-    assert outcomes == [Outcome.DUPLICATE, Outcome.STORED]
-    for storage in (one, two):
-        assert storage.rounds.tally(seq, 6).summary.tolist() == [0, 1, 2, 0, 0, 0]
-    assert own_counts(one) == [(0, 1), (1, 2)]
-
-
-def own_counts(storage: Storage) -> list[tuple[int, int]]:
-    """Return the number of reports by process."""
-    with storage.database.read() as connection:
-        query = sa.select(tallies.c.process, tallies.c.n).order_by(tallies.c.process)
-        return [(row.process, row.n) for row in connection.execute(query)]
-
-
 def test_failed_commit_is_not_remembered(storage: Storage) -> None:
     first, second = open_round(storage), open_round(storage)
     commit(storage, first, Submitted(b"a", (1,)))

@@ -63,20 +63,12 @@ def test_every_response_allows_the_origin(app: InProcess) -> None:
     answers = [
         (201, opened),
         (202, app.post(f"/rounds/{id}/reports", json={"reports": [1]}, headers=page)),
-        (422, app.post(f"/rounds/{id}/reports", json={"reports": [9]}, headers=page)),
         (404, app.post("/rounds/nothing/reports", json={"reports": [1]}, headers=page)),
         (405, app.get(f"/rounds/{id}/reports", headers=page)),
-        (
-            415,
-            app.post(
-                f"/rounds/{id}/reports", content=b"1", headers=page | {"Content-Type": "text/plain"}
-            ),
-        ),
         (
             413,
             app.post(f"/rounds/{id}/reports", content=bytes((16 << 20) + 1), headers=page | PACKED),
         ),
-        (401, app.post(f"/rounds/{id}/close", headers=page)),
         (404, app.get("/nowhere", headers=page)),
         (200, app.get(f"/rounds/{id}/parameters", headers=page)),
     ]
