@@ -23,7 +23,6 @@ HOMES = {
 }
 """The parts of a package that may import a library; the core may import no other."""
 EXEMPT = {
-    ("ldprecover", "ldprecover_experiments"),  # `ldprecover.simulate`
     ("ldprecover.protocols.simulation", "ldprecover.protocols.oracle"),  # a type
 }
 

@@ -3,11 +3,11 @@ index.
 """
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.conftest import ServerProcess
 from tests.docs.markdown import COMMANDS, PAGES, ROOT, Page
 from typer.main import get_command
@@ -28,8 +28,6 @@ MORE_PAGES = [
     ),
     *map(Page, sorted((ROOT / "docs" / "decisions").glob("*.md"))),
 ]
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-
 PACKAGES = [
     import_module(name)
     for name in (
@@ -47,17 +45,23 @@ _VARIABLES = re.compile("LDPRECOVER_[A-Z_]+")
 NOT_OURS = {"DeprecationWarning", "ETag", "NaN", "ldprecover.db", *GROUPS}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *MORE_PAGES], ids=lambda page: page.name)
-def test_every_link_leads_to_a_file_and_a_heading(page: Page) -> None:
-    for link in page.links:
-        if re.match(r"https://", link):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (page.path.parent / path).resolve() if path else page.path
-        assert target.exists() or target == COMMANDS, link
-        assert target.is_relative_to(ROOT), link
-        if anchor:
-            assert anchor in Page(target).anchors, link
+def faults(check: Callable[[Page], Iterable[str]], pages: Iterable[Page] = PAGES) -> list[str]:
+    """Return what a check finds, each with its page."""
+    return [f"{page.name}: {fault}" for page in pages for fault in check(page)]
+
+
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    def broken(page: Page) -> Iterator[str]:
+        for link in page.links:
+            path, _, anchor = link.partition("#")
+            target = (page.path.parent / path).resolve() if path else page.path
+            exists = target.exists() and target.is_relative_to(ROOT)
+            if link.startswith("https://") or target == COMMANDS:
+                continue
+            if not exists or (anchor and anchor not in Page(target).anchors):
+                yield link
+
+    assert faults(broken, [*PAGES, *MORE_PAGES]) == []
 
 
 def test_the_index_has_every_page() -> None:
@@ -70,17 +74,16 @@ def test_the_index_has_every_page() -> None:
     assert {page.path for page in PAGES} - {index.path, ROOT / "README.md"} <= listed
 
 
-@each_page
-def test_no_two_headings_of_a_page_share_an_anchor(page: Page) -> None:
-    assert len(page.anchors) == len(page.headings)
+def test_no_two_headings_of_a_page_share_an_anchor() -> None:
+    assert [page.name for page in PAGES if len(page.anchors) != len(page.headings)] == []
 
 
-@each_page
-def test_every_environment_variable_exists(page: Page) -> None:
+def test_every_environment_variable_exists() -> None:
     settings = {f"LDPRECOVER_{name.upper()}" for name in Settings.model_fields}
-    of_compose = set(_VARIABLES.findall((ROOT / "docker-compose.yml").read_text()))
-    for name in set(_VARIABLES.findall(page.text)) - settings - of_compose:
-        assert any(f'"{name}"' in source for source in sources("cli", "core")), name
+    of_compose = _VARIABLES.findall((ROOT / "docker-compose.yml").read_text())
+    code = "".join(sources("cli", "core"))
+    names = {*settings, *of_compose, *re.findall(r'"(LDPRECOVER_[A-Z_]+)"', code)}
+    assert faults(lambda page: {*_VARIABLES.findall(page.text)} - names) == []
 
 
 def sources(*folders: str) -> list[str]:
@@ -91,16 +94,19 @@ def sources(*folders: str) -> list[str]:
     ]
 
 
-@each_page
-def test_every_name_in_code_is_public(page: Page) -> None:
+def test_every_name_in_code_is_public() -> None:
     """Names with capitals and small letters inside, names that are called, and dotted names of the
     packages.
     """
-    for span in set(page.code) - NOT_OURS:
-        for name in re.findall(r"^([A-Z]\w*[a-z]\w*[A-Z]\w*|[A-Z]\w+(?=\())", span):
-            assert name in PUBLIC, span
-        for dotted in re.findall(r"^(ldprecover\w*(?:\.\w+)+)(?:\(|$)", span):
-            resolve(dotted)
+
+    def unknown(page: Page) -> Iterator[str]:
+        for span in set(page.code) - NOT_OURS:
+            names = re.findall(r"^([A-Z]\w*[a-z]\w*[A-Z]\w*|[A-Z]\w+(?=\())", span)
+            yield from set(names) - PUBLIC
+            for dotted in re.findall(r"^(ldprecover\w*(?:\.\w+)+)(?:\(|$)", span):
+                resolve(dotted)
+
+    assert faults(unknown) == []
 
 
 def resolve(dotted: str) -> Any:
@@ -114,42 +120,52 @@ def resolve(dotted: str) -> Any:
         return getattr(import_module(module), name)
 
 
-@each_page
-def test_every_command_and_option_in_code_exists(page: Page) -> None:
-    for span in page.code:
-        if span.startswith("ldprecover "):
+def test_every_command_and_option_in_code_exists() -> None:
+    def unknown(page: Page) -> Iterator[str]:
+        for span in page.code:
+            if not span.startswith("ldprecover "):
+                continue
             command: Any = get_command(app)
             words = [word for word in span.split()[1:] if word != "…"]
             while words and words[0] in getattr(command, "commands", {}):
                 command = command.commands[words.pop(0)]
             options = {flag for parameter in command.params for flag in parameter.opts} | {"--help"}
-            if (
-                command.name != "serve"
-            ):  # its options are made from the settings when it is asked for
-                assert {word for word in words if word.startswith("--")} <= options, span
-            assert command.name != "root", span
+            flags = {word for word in words if word.startswith("--")}
+            # The options of `serve` are made from the settings when it is called.
+            if command.name == "root" or (command.name != "serve" and not flags <= options):
+                yield span
+
+    assert faults(unknown) == []
 
 
-@each_page
-def test_commands_run_as_pasted(page: Page) -> None:
+def test_commands_run_as_pasted() -> None:
     """A page that asks a server starts it first, and exports the variables that it reads."""
-    before = ""
-    for block in page.blocks:
-        if block.language in ("console", "bash", "python"):
-            if "ldprecover round open" in block.text:
-                assert "ldprecover serve\n" in before, f"line {block.line}"
-            for name in re.findall(r"(?:\$|environ\[\")(LDPRECOVER_\w+)", block.text):
-                assert f"export {name}=" in before + block.text, f"line {block.line}: {name}"
-            before += block.text
+
+    def unset(page: Page) -> Iterator[str]:
+        before = ""
+        for block in page.blocks:
+            if block.language in ("console", "bash", "python"):
+                if "ldprecover round open" in block.text and "ldprecover serve\n" not in before:
+                    yield f"line {block.line}: no server"
+                for name in re.findall(r"(?:\$|environ\[\")(LDPRECOVER_\w+)", block.text):
+                    if f"export {name}=" not in before + block.text:
+                        yield f"line {block.line}: {name}"
+                before += block.text
+
+    assert faults(unset) == []
 
 
-@each_page
-def test_every_path_in_code_exists(page: Page, server: ServerProcess) -> None:
+def test_every_path_in_code_exists(server: ServerProcess) -> None:
     paths = server.http.get("/openapi.json").json()["paths"]
-    for span in page.code:
-        if called := re.fullmatch(r"(GET|POST|DELETE) (/\S*)", span):
-            method, path = called.groups()
-            assert method.lower() in paths[path.replace("{id}", "{round}")], span
+
+    def unknown(page: Page) -> Iterator[str]:
+        for span in page.code:
+            if called := re.fullmatch(r"(GET|POST|DELETE) (/\S*)", span):
+                method, path = called.groups()
+                if method.lower() not in paths.get(path.replace("{id}", "{round}"), ()):
+                    yield span
+
+    assert faults(unknown) == []
 
 
 def test_every_make_target_exists() -> None:
