@@ -6,12 +6,15 @@ for the operator at the command line; no HTTP response carries them.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ldprecover.errors import LDPRecoverError, ReportError
 from ldprecover_interface import paths
 from ldprecover_interface.problems import Problem, ProblemType
+
+_MAX_FIELDS = 3
+"""Invalid fields that an error names."""
 
 
 class ServiceError(Exception):
@@ -200,10 +203,10 @@ class InvalidRequestError(ServiceError):
 
     type = ProblemType.INVALID_REQUEST
 
-    def __init__(self, message: str, field: str | None = None, *others: tuple[str, str]) -> None:
+    def __init__(self, reason: str | Sequence[tuple[str, str]]) -> None:
         # Pairs of a field and the reason why it is invalid; none for a body that is not JSON.
-        self.errors = () if field is None else ((field, message), *others)
-        super().__init__("; ".join(" ".join(each) for each in self.errors) or message)
+        self.errors = () if isinstance(reason, str) else tuple(reason[:_MAX_FIELDS])
+        super().__init__("; ".join(" ".join(each) for each in self.errors) or str(reason))
 
     @property
     def members(self) -> Mapping[str, Any]:

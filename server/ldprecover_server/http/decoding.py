@@ -1,45 +1,19 @@
-"""Decoding of JSON bodies: strict JSON, and reports straight into packed bytes."""
+"""Decodes the JSON of reports straight into packed bytes."""
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from pydantic_core import from_json
 
 from ldprecover import FrequencyOracle, ReportError
 from ldprecover.protocols import Column, wire
-from ldprecover_server.errors import InvalidRequestError
 
 _AT = re.compile(r" - at `\$(.*)`$", re.DOTALL)
 _APART = 1024  # bytes between quotes above which searching for each is faster than counting all
 _ESCAPES = 12  # bytes of both halves of an escaped surrogate pair
 _SHOWN = 60  # characters that are shown of a name that the caller chose
-
-
-def parse_json(body: bytes | bytearray) -> Any:
-    """Return the value of a JSON body.
-
-    Raises InvalidRequestError for what RFC 8259 does not allow, which includes NaN, a byte order
-    mark and half a surrogate pair, and for an object that has a field twice.
-    """
-    try:
-        value = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise InvalidRequestError(f"the body is not JSON: {error}") from None
-    json.loads(body, object_pairs_hook=_check_unique)
-    return value
-
-
-def _check_unique(pairs: list[tuple[str, Any]]) -> None:
-    """Raise InvalidRequestError for a repeated field: parsers differ in which one they take."""
-    names: set[str] = set()
-    for name, _ in pairs:
-        if name in names:
-            raise InvalidRequestError("is given twice", name[:_SHOWN])
-        names.add(name)
 
 
 def _no_json(error: Exception, body: bytes | bytearray) -> str:

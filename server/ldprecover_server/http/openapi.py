@@ -8,7 +8,10 @@ from fastapi.security import APIKeyHeader
 
 from ldprecover.protocols import PROTOCOLS, ReportForms, frequency_oracle, wire
 from ldprecover_interface import paths
+from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_interface.problems import Problem
+from ldprecover_interface.results import RecoveryRequest
+from ldprecover_interface.rounds import NewRound, NewTickets
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader
@@ -20,6 +23,9 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 
 `/reports`, `/frequencies` and `/recover` at the root mean the current round,
 the one opened last."""
+
+_MODELS = (Problem, NewRound, NewTickets, RecoveryRequest, CertificateRequest)
+"""Messages of errors, and of bodies that endpoints read."""
 
 _AT_ROOT = (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)
 _ROUND_PARAMETER = {
@@ -116,9 +122,10 @@ def _complete(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-    schemas.update(problem.pop("$defs"))
-    schemas[Problem.__name__] = problem
+    for model in _MODELS:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(schema.pop("$defs", {}))
+        schemas[model.__name__] = schema
     forms = {protocol: frequency_oracle(protocol, 1.0, 2).wire.forms for protocol in PROTOCOLS}
     for protocol, each in forms.items():
         schemas[_schema_name(protocol)] = _form(protocol, each)

@@ -17,7 +17,6 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from ldprecover.errors import LDPRecoverError
-from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
@@ -56,8 +55,7 @@ ANALYSIS = (
 GONE = 499
 """The status that metrics show if the caller disconnected before the response, as in nginx."""
 
-_MAX_FIELDS = 3
-_CACHED = 64  # schemas of bodies and parameters
+_CACHED = 64  # schemas of parameters
 
 
 class ProblemResponse(Response):
@@ -105,8 +103,8 @@ def install(app: FastAPI) -> None:
 
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        (field, reason), *others = _invalid_fields(error, request.scope["route"])[:_MAX_FIELDS]
-        return problem_response(errors.InvalidRequestError(reason, field, *others))
+        fields = _invalid_parameters(error, request.scope["route"])
+        return problem_response(errors.InvalidRequestError(fields))
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -125,28 +123,19 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, on_http)
 
 
-def _invalid_fields(error: RequestValidationError, route: APIRoute) -> list[tuple[str, str]]:
-    """Return each invalid field of the body, or each parameter, and why it is invalid.
-
-    If both are invalid, those of the first error are returned.
-    """
-    errors, protocols = list(error.errors()), tuple(PROTOCOLS)
-    is_body = errors[0]["loc"][0] == "body"
-    errors = [each for each in errors if (each["loc"][0] == "body") is is_body]
-    if is_body:
-        assert route.body_field is not None
-        value, schema = error.body, _schema(route.body_field, protocols)
-    else:
-        fields = get_flat_params(route.dependant)
-        value = {each["loc"][1]: each["input"] for each in errors}
-        schema = {"properties": {each.alias: _schema(each, protocols) for each in fields}}
-    inside = [each | {"loc": each["loc"][1:]} for each in errors]
-    return invalid_fields(inside, value, schema)
+def _invalid_parameters(error: RequestValidationError, route: APIRoute) -> list[tuple[str, str]]:
+    """Return each invalid parameter, and why it is invalid. Endpoints read bodies themselves."""
+    inside = [each | {"loc": each["loc"][1:]} for each in error.errors()]
+    value = {each["loc"][0]: each["input"] for each in inside}
+    fields = get_flat_params(route.dependant)
+    return invalid_fields(
+        inside, value, {"properties": {each.alias: _schema(each) for each in fields}}
+    )
 
 
 @lru_cache(_CACHED)
-def _schema(field: Any, protocols: tuple[str, ...]) -> dict[str, Any]:
-    """Return the JSON schema of a body or a parameter. That of a round depends on `protocols`."""
+def _schema(field: Any) -> dict[str, Any]:
+    """Return the JSON schema of a parameter."""
     annotated: Any = Annotated[field.field_info.annotation, field.field_info]
     return TypeAdapter(annotated).json_schema()
 

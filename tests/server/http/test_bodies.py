@@ -7,7 +7,6 @@ import re
 import traceback
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,7 @@ from starlette.requests import Request
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import StartInProcess, problem_of
 
+from ldprecover_interface.rounds import NewRound
 from ldprecover_server import Settings
 from ldprecover_server.errors import (
     BodyTimeoutError,
@@ -29,8 +29,7 @@ from ldprecover_server.errors import (
     UnsupportedTransferEncodingError,
 )
 from ldprecover_server.http.bodies import Body, BodyLimit
-from ldprecover_server.http.body_route import BodyRoute
-from ldprecover_server.http.decoding import parse_json
+from ldprecover_server.http.requests import json_body
 from ldprecover_server.limits import (
     ANONYMOUS_BYTES,
     DECODED_BYTES,
@@ -275,10 +274,10 @@ def test_rejected_body_releases_memory(
 
 def kept_by(error: BaseException | None) -> str:
     """Return the variables of reading and parsing that an error and its context keep."""
-    variables, parser = "", parse_json.__module__
+    variables = ""
     while error is not None:
         for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals["__name__"] in (Body.__module__, BodyRoute.__module__, parser):
+            if frame.f_globals["__name__"] in (Body.__module__, json_body.__module__):
                 variables += repr(frame.f_locals)
         error = error.__context__
     return variables
@@ -304,15 +303,15 @@ def test_error_of_a_call_keeps_no_bytes_of_the_body(room: int, size: int) -> Non
 
     headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
     request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
-    request.state.caller = SimpleNamespace(services=SimpleNamespace(limits=limits), is_known=False)
+    caller: Any = SimpleNamespace(services=SimpleNamespace(limits=limits), is_known=False)
 
-    async def endpoint(body: dict[str, int]) -> None:
-        raise AssertionError
+    async def endpoint() -> None:
+        async with json_body(request, caller, NewRound, MIB):
+            raise AssertionError
 
-    route = BodyRoute("/", endpoint, methods=["POST"])
-    with ExitStack() as reservation, pytest.raises(ServiceError) as error:
-        asyncio.run(route._read(request, MIB, reservation))
-    assert "'self'" in kept_by(error.value)
+    with pytest.raises(ServiceError) as error:
+        asyncio.run(endpoint())
+    assert "'request'" in kept_by(error.value)
     assert "aaaa" not in kept_by(error.value)
 
 

@@ -1,10 +1,9 @@
 """Results of a round: frequencies, recoveries from poisoning, and certificates."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -25,27 +24,23 @@ from ldprecover_server.errors import (
     RoundOpenError,
     ShareTooSmallError,
 )
-from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
     Caller,
     Reader,
     RoundOrCurrent,
-    get_caller,
-    round_or_current,
+    RoundReference,
 )
-from ldprecover_server.http.disconnects import cancel_on_disconnect
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
+from ldprecover_server.http.requests import body_schema, cancel_on_disconnect, json_body
 from ldprecover_server.http.responses import json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 
-router = APIRouter(tags=["results"], route_class=BodyRoute)
-round_router = APIRouter(prefix=paths.ROUND, tags=["results"], route_class=BodyRoute)
+router = APIRouter(tags=["results"])
+round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
 """The routes that need a round in the path."""
-
-R = TypeVar("R")
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
@@ -65,16 +60,18 @@ async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = 
     They include every report that was accepted before the call.
     """
 
-    def respond() -> Response:
-        info, tally = caller.services.results.counted(round, caller.key)
-        with caller.services.limits.write(info.oracle.domain_size):
-            labels = caller.services.rounds.labels(info)
-            message = _frequencies(info, labels, tally)
-            if form == "csv":
-                return _frequencies_as_csv(message, labels)
-            return json_response(message, labels=labels)
+    return await caller.run(_write_frequencies, caller, round, form)
 
-    return await caller.run(respond)
+
+def _write_frequencies(caller: Caller, reference: str, form: str) -> Response:
+    services = caller.services
+    round, tally = services.results.counted(reference, caller.key)
+    with services.limits.write(round.oracle.domain_size):
+        labels = services.rounds.labels(round)
+        message = _frequencies(round, labels, tally)
+        if form == "csv":
+            return _frequencies_as_csv(message, labels)
+        return json_response(message, labels=labels)
 
 
 def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
@@ -126,20 +123,13 @@ def _mean(round: RoundInfo, tally: Tally) -> results.Mean | None:
     return results.Mean(value=mean.value, standard_error=mean.standard_error, low=low, high=high)
 
 
-async def _max_bytes(request: Request) -> int:
-    """Return the largest request about the round, which the caller must be able to read.
+def _max_bytes(round: RoundInfo, caller: Caller) -> int:
+    """Return the largest request about a round.
 
     It has every label, an index and a number for each item, the names of other rounds, and 4 KiB.
     """
-    caller = await get_caller(request)
-    round = request.state.round = await caller.read(round_or_current(request))
     columns = round.labels_bytes + 2 * _NUMBER_BYTES * round.oracle.domain_size
     return min(columns + _OTHER_BYTES, caller.max_bytes)
-
-
-def _readable_round(request: Request) -> RoundInfo:
-    round: RoundInfo = request.state.round
-    return round
 
 
 @router.post(
@@ -151,67 +141,50 @@ def _readable_round(request: Request) -> RoundInfo:
             *READ, *BODY, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError
         ),
     },
-    openapi_extra=KEY_IF_NEEDED,
+    openapi_extra=KEY_IF_NEEDED | body_schema(RecoveryRequest, required=False),
 )
-@body_limit(_max_bytes)
 async def recover_frequencies(
-    request: Request,
-    round: Annotated[RoundInfo, Depends(_readable_round)],
-    caller: Reader,
-    body: RecoveryRequest | None = None,
-    form: Format = "json",
+    request: Request, round: RoundOrCurrent, caller: Reader, form: Format = "json"
 ) -> Response:
     """Recover the frequencies from the stored counts, which may be poisoned."""
-    recovery_request = body or RecoveryRequest()
-
-    def write(recovery: Recovery, labels: bytes) -> Response:
-        if form == "csv":
-            return _recovery_as_csv(round, recovery, decode_labels(labels))
-        message = _recovered(round, recovery_request, recovery, labels)
-        return json_response(message, labels=labels)
-
-    analyse = partial(caller.services.analyses.recover, round, recovery_request, caller)
-    return await _respond(
-        request, round, caller, analyse, write, result_bytes=32 * round.oracle.domain_size
-    )
+    info = await caller.read(round)
+    limit, default = _max_bytes(info, caller), RecoveryRequest()
+    async with json_body(request, caller, RecoveryRequest, limit, default) as body:
+        return await cancel_on_disconnect(request, _recover(info, caller, body, form))
 
 
-async def _respond(
-    request: Request,
-    round: RoundInfo,
-    caller: Caller,
-    analyse: Callable[[], Coroutine[Any, Any, R]],
-    write: Callable[[R, bytes], Response],
-    *,
-    result_bytes: int,
+async def _recover(
+    round: RoundInfo, caller: Caller, request: RecoveryRequest, form: str
 ) -> Response:
-    """Return the response that `write` makes of a result and the round's labels, in a thread.
+    limits, result_bytes = caller.services.limits, 32 * round.oracle.domain_size
+    recovery = await caller.services.analyses.recover(round, request, caller)
+    with limits.unwritten.hold(0 if caller.is_known else result_bytes):
+        model = request.malicious_model
+        return await caller.run(_write_recovery, caller, round, model, recovery, form)
 
-    `result_bytes` is the size of the result.
-    """
 
-    def write_labelled(result: R) -> Response:
-        with caller.services.limits.write(round.oracle.domain_size):
-            return write(result, caller.services.rounds.labels(round))
-
-    async def work() -> Response:
-        result = await analyse()
-        with caller.services.limits.unwritten.hold(0 if caller.is_known else result_bytes):
-            return await caller.run(write_labelled, result)
-
-    return await cancel_on_disconnect(request, work())
+def _write_recovery(
+    caller: Caller, round: RoundInfo, malicious_model: str, recovery: Recovery, form: str
+) -> Response:
+    with caller.services.limits.write(round.oracle.domain_size):
+        labels = caller.services.rounds.labels(round)
+        items = decode_labels(labels)
+        if form == "csv":
+            return _recovery_as_csv(round, recovery, items)
+        message = _recovered(round, malicious_model, recovery, items)
+        return json_response(message, labels=labels)
 
 
 def _recovered(
-    round: RoundInfo, recovery_request: RecoveryRequest, recovery: Recovery, labels: bytes
+    round: RoundInfo, malicious_model: str, recovery: Recovery, items: Sequence[str]
 ) -> Recovered:
-    conclusions, items = recovery.conclusions, decode_labels(labels)
+    conclusions = recovery.conclusions
     return Recovered.model_construct(
         round=round.id,
         method=recovery.method,
         eta=recovery.eta,
         targets=recovery.targets,
-        malicious_model=recovery_request.malicious_model,
+        malicious_model=malicious_model,
         n=recovery.n,
         malicious_sum=recovery.malicious_sum,
         items=[],
@@ -260,33 +233,40 @@ def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str])
             InvalidParameterError,
         ),
     },
-    openapi_extra=KEY_IF_NEEDED,
+    openapi_extra=KEY_IF_NEEDED | body_schema(CertificateRequest),
 )
-@body_limit(_max_bytes)
 async def certify_round(
-    request: Request,
-    round: Annotated[RoundInfo, Depends(_readable_round)],
-    caller: Reader,
-    body: CertificateRequest,
-    form: Format = "json",
+    request: Request, round: RoundReference, caller: Reader, form: Format = "json"
 ) -> Response:
     """Return what the round proves about the honest users, whatever malicious users sent.
 
     The intervals hold for every attack by at most a share of the reports.
     """
+    info = await caller.read(round)
+    async with json_body(request, caller, CertificateRequest, _max_bytes(info, caller)) as body:
+        return await cancel_on_disconnect(request, _certify(info, caller, body, form))
 
-    def write(certificate: CertificateResult, labels: bytes) -> Response:
+
+async def _certify(
+    round: RoundInfo, caller: Caller, request: CertificateRequest, form: str
+) -> Response:
+    limits, result_bytes = caller.services.limits, 64 * round.oracle.domain_size
+    result = await caller.services.analyses.certify(round, request, caller)
+    with limits.unwritten.hold(0 if caller.is_known else result_bytes):
+        return await caller.run(_write_certificate, caller, round, result, form)
+
+
+def _write_certificate(
+    caller: Caller, round: RoundInfo, result: CertificateResult, form: str
+) -> Response:
+    with caller.services.limits.write(round.oracle.domain_size):
+        labels = caller.services.rounds.labels(round)
         items = decode_labels(labels)
-        message = certified(round.id, certificate, items)
+        message = certified(round.id, result, items)
         if form == "csv":
             return _certificate_as_csv(message, items)
         message.items = []
         return json_response(message, labels=labels)
-
-    analyse = partial(caller.services.analyses.certify, round, body, caller)
-    return await _respond(
-        request, round, caller, analyse, write, result_bytes=64 * round.oracle.domain_size
-    )
 
 
 def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:

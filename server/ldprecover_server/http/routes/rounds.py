@@ -28,7 +28,6 @@ from ldprecover_server.errors import (
     ReportsGoneError,
     RoundNotFoundError,
 )
-from ldprecover_server.http.body_route import BodyRoute, body_limit
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
     Admin,
@@ -37,14 +36,14 @@ from ldprecover_server.http.dependencies import (
     RoundReference,
     Services,
     get_services,
-    require_admin,
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
+from ldprecover_server.http.requests import body_schema, json_body
 from ldprecover_server.http.responses import json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
-router = APIRouter(tags=["rounds"], route_class=BodyRoute)
+router = APIRouter(tags=["rounds"])
 
 _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
@@ -54,15 +53,6 @@ _STORED = (
 )
 """Fields that a response copies from the stored round."""
 _FOREVER = "public, max-age=31536000, immutable"
-
-
-async def _admin_max_bytes(request: Request) -> int:
-    return (await require_admin(request)).services.limits.max_body_bytes
-
-
-async def _admin_small(request: Request) -> int:
-    await require_admin(request)
-    return _SMALL
 
 
 @router.post(
@@ -77,11 +67,13 @@ async def _admin_small(request: Request) -> int:
         ReportsGoneError,
         InvalidParameterError,
     ),
+    openapi_extra=body_schema(NewRound),
 )
-@body_limit(_admin_max_bytes)
-async def open_round(caller: Admin, new: NewRound) -> Response:
+async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
-    return await caller.run(_open, caller.services, new)
+    limit = caller.services.limits.max_body_bytes
+    async with json_body(request, caller, NewRound, limit) as new:
+        return await caller.run(_open, caller.services, new)
 
 
 def _open(services: Services, new: NewRound) -> Response:
@@ -186,11 +178,12 @@ async def close_round(request: Request, round: RoundReference, caller: Admin) ->
     paths.ROUND + paths.TICKETS,
     responses=problems(*ADMIN, *STORAGE, *BODY, RoundNotFoundError, InvalidParameterError),
     response_class=PlainTextResponse,
+    openapi_extra=body_schema(NewTickets),
 )
-@body_limit(_admin_small)
-async def mint_tickets(round: RoundReference, caller: Admin, new: NewTickets) -> Response:
+async def mint_tickets(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
-    tickets = await caller.run(_mint, caller.services, round, new.count)
+    async with json_body(request, caller, NewTickets, _SMALL) as new:
+        tickets = await caller.run(_mint, caller.services, round, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})

@@ -1,12 +1,49 @@
-"""Work is cancelled when its caller disconnects."""
+"""Bodies are strict JSON, and work is cancelled when its caller disconnects."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from pydantic import RootModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from ldprecover_server.http.disconnects import cancel_on_disconnect
+from ldprecover_server.errors import InvalidRequestError
+from ldprecover_server.http.requests import cancel_on_disconnect, parse_json
+
+
+class Body(RootModel[Any]):
+    """Any JSON."""
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b' {"count": [3, 1.0, "\\ud83d\\ude00"]}\n', {"count": [3, 1.0, "\N{GRINNING FACE}"]}),
+        (b'{"count": 1, "c\\u006funt": 2}', {"count": 2}),
+    ],
+)
+def test_json_is_its_value(body: bytes, value: object) -> None:
+    assert parse_json(Body, bytearray(body)).root == value
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"count": 1',
+        b'{"\xff": 1}',
+        b'\xef\xbb\xbf{"count": 1}',
+        b'{"count": NaN}',
+        b'{"count": 1} x',
+        b'{"\\ud800": 1}',
+        b'{"\\ud800 and much more of it": 1}',
+        b'{"\\udc00 and much more of it": 1}',
+        b"[" * 100_000,
+    ],
+)
+def test_rejects_what_is_not_strict_json(body: bytes) -> None:
+    with pytest.raises(InvalidRequestError, match="not JSON"):
+        parse_json(Body, body)
 
 
 class Caller:
