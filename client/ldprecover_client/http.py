@@ -12,10 +12,10 @@ import os
 import random
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from ldprecover_client import calls
 from ldprecover_client._httpx import httpx
@@ -63,6 +63,7 @@ Outcome = Answer | httpx.TransportError
 """The result of sending a request once."""
 
 T = TypeVar("T")
+AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
 
 
 def server_url(url: str) -> str:
@@ -117,14 +118,28 @@ def _trusting_context(file: str | None, folder: str | None) -> ssl.SSLContext:
 _installed_version = functools.cache(installed_version)
 
 
-class _BaseClient:
+class _BaseClient(Generic[AnyTransport]):
     """Everything that both clients share: all but sending and waiting."""
 
-    def __init__(self, url: str, key: str | None, **options: Any) -> None:
+    _default_sleep: Callable[[float], Any]
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float = 30.0,
+        deadline: float = 300.0,
+        analysis_timeout: float = 1230.0,
+        retries: Retries | None = None,
+        transport: AnyTransport | None = None,
+        sleep: Callable[[float], Any] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
+    ) -> None:
         self.url = server_url(url)
-        self._options = options
         # Nobody but the caller knows where its transport leads.
-        self.is_network = options["transport"] is None
+        self.is_network = transport is None
         """Whether requests use the network instead of the caller's transport."""
         self.has_key = key is not None
         """Whether each call sends an access key."""
@@ -133,17 +148,24 @@ class _BaseClient:
         ):
             raise ArgumentError("a key must be printable ASCII without spaces around it")
         if key is not None and self.is_network:
-            warn_if_unencrypted(self.url, "key", stacklevel=3)
+            warn_if_unencrypted(self.url, "key")
         self._key = key
-        self._deadline: float = options["deadline"]
-        self._retries: Retries = options["retries"] or Retries()
-        self._sleep = options["sleep"]
-        self._clock = options["clock"]
-        self._draw = (options["rng"] or random.Random()).random
+        self._timeout, self._deadline, self._analysis_timeout = timeout, deadline, analysis_timeout
+        self._retries = retries or Retries()
+        self._transport: AnyTransport | None = transport
+        self._sleep = sleep or self._default_sleep
+        self._clock, self._rng = clock, rng or random.Random()
+        self._connect()
+
+    def _connect(self) -> None:
+        raise NotImplementedError
 
     def for_server(self, url: str) -> Self:
         """Return a client of another server with the same settings but no key."""
-        return type(self)(url, **self._options)
+        other = copy.copy(self)
+        other.url, other._key, other.has_key = server_url(url), None, False
+        other._connect()
+        return other
 
     def _settings(self, connections: int) -> JsonObject:
         headers = {
@@ -156,8 +178,8 @@ class _BaseClient:
             headers["Authorization"] = f"Bearer {self._key}"
         return {
             "headers": headers,
-            "timeout": min(self._options["timeout"], self._deadline),
-            "transport": self._options["transport"],
+            "timeout": min(self._timeout, self._deadline),
+            "transport": self._transport,
             "verify": _tls_context(self.url),
             "limits": httpx.Limits(
                 max_connections=connections, max_keepalive_connections=connections
@@ -179,7 +201,7 @@ class _BaseClient:
         }
 
     def _backoff(self) -> Backoff:
-        return Backoff(self._retries, clock=self._clock, draw=self._draw)
+        return Backoff(self._retries, clock=self._clock, draw=self._rng.random)
 
     def _pause(self, call: Call[Any], backoff: Backoff, outcome: Outcome) -> float | None:
         """Return the seconds until the next send, or None if this response is final.
@@ -283,7 +305,7 @@ class _Body:
         return Answer(self._response.status_code, headers, bytes(self._pieces))
 
 
-class Client(_BaseClient):
+class Client(_BaseClient[Transport]):
     """A client of a server. A context manager; threads may share it.
 
     `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
@@ -305,34 +327,10 @@ class Client(_BaseClient):
             client.recover("cities")["recovered"]
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None = None,
-        timeout: float = 30.0,
-        deadline: float = 300.0,
-        analysis_timeout: float = 1230.0,
-        retries: Retries | None = None,
-        transport: Transport | None = None,
-        sleep: Callable[[float], object] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(
-            url,
-            key,
-            timeout=timeout,
-            deadline=deadline,
-            analysis_timeout=analysis_timeout,
-            retries=retries,
-            transport=transport,
-            sleep=sleep,
-            clock=clock,
-            rng=rng,
-        )
+    _default_sleep = staticmethod(time.sleep)
+
+    def _connect(self) -> None:
         self._http = httpx.Client(**self._settings(_MAX_CONNECTIONS))
-        self._analysis_timeout = analysis_timeout
 
     def __enter__(self) -> Self:
         return self
@@ -494,7 +492,7 @@ class Client(_BaseClient):
         request, seconds = self._request(call), self._deadline
         if call.is_analysis:
             seconds = self._analysis_timeout
-            request["timeout"] = httpx.Timeout(self._options["timeout"], read=seconds)
+            request["timeout"] = httpx.Timeout(self._timeout, read=seconds)
         end = time.monotonic() + seconds
         try:
             with self._http.stream(**request) as response:
@@ -515,39 +513,18 @@ def with_sleep(client: Client, sleep: Callable[[float], object]) -> Client:
     return other
 
 
-class AsyncClient(_BaseClient):
+class AsyncClient(_BaseClient[AsyncTransport]):
     """The calls of a reporting user, for asyncio. An async context manager; see `Client`.
 
         async with AsyncClient("http://localhost:8000") as client:
             await AsyncReporter(client, "lunch").report("soup")
 
-    Its calls raise the errors of `Client`.
+    Arguments and errors are those of `Client`, with a `sleep` that is awaited.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None = None,
-        timeout: float = 30.0,
-        deadline: float = 300.0,
-        retries: Retries | None = None,
-        transport: AsyncTransport | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        rng: random.Random | None = None,
-    ) -> None:
-        super().__init__(
-            url,
-            key,
-            timeout=timeout,
-            deadline=deadline,
-            retries=retries,
-            transport=transport,
-            sleep=sleep,
-            clock=clock,
-            rng=rng,
-        )
+    _default_sleep = staticmethod(asyncio.sleep)
+
+    def _connect(self) -> None:
         self._http = httpx.AsyncClient(**self._settings(_MAX_ASYNC_CONNECTIONS))
 
     async def __aenter__(self) -> Self:

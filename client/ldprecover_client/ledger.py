@@ -64,22 +64,6 @@ CREATE TABLE reports (
     round_name TEXT
 )
 """
-# By version, the statements that lead to the next one.
-_MIGRATIONS = {
-    1: (
-        "ALTER TABLE reports ADD COLUMN ticket TEXT",
-        """
-        ALTER TABLE reports
-        ADD COLUMN open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0)
-        """,
-        # Version 1 stored a ticket as the key, without its tries.
-        """
-        UPDATE reports SET ticket = substr(key, 8), key = lower(hex(randomblob(16))), open_tries = 1
-        WHERE key LIKE 'ticket:%'
-        """,
-    ),
-    2: ("ALTER TABLE reports ADD COLUMN round_name TEXT",),
-}
 _LOCK_TIMEOUT = 30.0  # seconds
 
 
@@ -88,7 +72,7 @@ class Entry:
     """One report in the ledger: its round and server, its bytes, and its state.
 
     It is sent under its `ticket` if it has one, else under its `key`. `open_tries` counts the tries
-    under the ticket that the server may have taken. `round_name` is None in rows of old versions.
+    under the ticket that the server may have taken.
     """
 
     round_id: str
@@ -304,14 +288,6 @@ class Ledger:
             db.execute(_SCHEMA)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        elif (
-            _pragma(db, "application_id") == _APPLICATION_ID
-            and _pragma(db, "user_version") in _MIGRATIONS
-        ):
-            for version in range(_pragma(db, "user_version"), _SCHEMA_VERSION):
-                for statement in _MIGRATIONS[version]:
-                    db.execute(statement)
-            db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)
         if (fault := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise LedgerError(f"the ledger {self.path} is damaged: {fault}")
@@ -321,8 +297,8 @@ class Ledger:
             raise LedgerError(f"{self.path} is not a ledger")
         if (version := _pragma(db, "user_version")) != _SCHEMA_VERSION:
             raise LedgerError(
-                f"the ledger {self.path} has form {version}, and this version reads "
-                f"{_SCHEMA_VERSION} alone: use the version that made it"
+                f"the ledger {self.path} has form {version}, and this version reads only "
+                f"{_SCHEMA_VERSION}: use the version that made it"
             )
 
 

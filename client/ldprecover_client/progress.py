@@ -14,8 +14,8 @@ Progress = Callable[[int, int], None]
 def progress_bar(description: str, *, first: str | None = None) -> Iterator[Progress]:
     """Show a bar on standard error while the block runs; yield the function that updates it.
 
-    Until the first update it shows `first`, or else `description`, and the elapsed time. It shows
-    nothing if standard error is not a terminal, because a bar in a file is noise.
+    Until the first update it shows `first`, or else `description`. It shows nothing if standard
+    error is not a terminal, because a bar in a file is noise.
 
         with progress_bar("Reporting") as progress:
             submit_reports(url, opened.id, reports, key=key, progress=progress)
@@ -24,29 +24,11 @@ def progress_bar(description: str, *, first: str | None = None) -> Iterator[Prog
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Task,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
-    from rich.text import Text
 
-    class Count(MofNCompleteColumn):
-        def render(self, task: Task) -> Text:
-            return Text("") if task.total is None else super().render(task)
-
-    class Time(TimeRemainingColumn):
-        def render(self, task: Task) -> Text:
-            return elapsed.render(task) if task.total is None else super().render(task)
-
-    elapsed = TimeElapsedColumn()
-    with Bar(
-        TextColumn("{task.description}"), BarColumn(), Count(), Time(), console=Console(stderr=True)
-    ) as bar:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
         task = bar.add_task(first or description, total=None)
 
         def update(done: int, total: int) -> None:
