@@ -1,6 +1,6 @@
 """Oracles and attacks that the whole suite runs over."""
 
-from tests.attacker.strategies import has_room_together, tosses_coins
+from tests.attacker.strategies import refusal
 
 from ldprecover import GRR, OLH, OUE, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
@@ -13,6 +13,7 @@ from ldprecover_attacker import (
     MLA,
     RIA,
     RPA,
+    Attack,
     InputPoisoning,
     Joint,
     Manip,
@@ -33,54 +34,53 @@ ORACLES += [
     frequency_oracle(name, 0.5, 21) for name in PROTOCOLS if name not in ("grr", "oue", "olh")
 ]
 
-ATTACKS = {
-    "mga crafted": MGA([3, 0, 4]),
-    "mga crafted, one target": MGA([2]),
-    "mga crafted, exhaustive": MGA([1, 4], search="exhaustive"),
-    "mga crafted, one seed": MGA([1, 2, 3], search=1),
-    "mga sampled": MGA([3, 0, 4], model="sampled"),
-    "manip crafted": Manip(),
-    "manip sampled": Manip(2, model="sampled"),
-    "diffuse aa crafted": AA(),
-    "diffuse aa sampled": AA(model="sampled"),
-    "peaked aa crafted": AA("peaked", 4),
-    "peaked aa sampled": AA("peaked", model="sampled"),
-    "mga input poisoning": InputPoisoning(MGA([3, 0])),
-    "manip input poisoning": InputPoisoning(Manip()),
-    "aa input poisoning": InputPoisoning(AA()),
-    "five diffuse attackers": Several([AA()] * 5),
-    "rpa": RPA(),
-    "ria": RIA([3, 0, 4]),
-    "mga-a": MGAA([3, 0, 4], search=50),
-    "mga-a, one target": MGAA([2], search=50),
-    "apa": APA([1, 4], 1, search=50),
-    "apa2": APA2([3, 0], search=50),
-    "joint": Joint([3, 0]),
-    "joint, with an item": Joint([3, 0], rate=0.5, item=4),
-    "mimicry": Mimicry([3, 0]),
-    "mla": MLA(search=50),
-    "mla, raw, on an item": MLA(2, against="raw", search=50),
-    "mla input poisoning": InputPoisoning(MLA()),
-    "five of all": Several([RPA(), RIA([1]), MGAA([0, 1], search=20), MLA(search=20), AA()]),
-    "a mixture": Several(
-        [MGA([0, 1], model="sampled"), InputPoisoning(Manip(3)), Several([MGA([2, 3])])]
-    ),
-}
+
+def attacks_on(targets: tuple[int, ...]) -> dict[str, Attack]:
+    """Return an attack of every kind; item 1 is no target."""
+    one, few = targets[:1], targets[:3]
+    return {
+        "rpa": RPA(),
+        "ria": RIA(targets),
+        "mga sampled": MGA(targets, model="sampled"),
+        "mga crafted": MGA(targets),
+        "mga, one target": MGA(one),
+        "mga, one seed": MGA(few, search=1),
+        "mga, perfect seeds": MGA(few, search="exhaustive"),
+        "mga-a": MGAA(targets),
+        "mga-a, one target": MGAA(one, search=50),
+        "mga-a, 2 each": MGAA(targets, 2, search=100),
+        "apa": APA(targets),
+        "apa, one each": APA(few, 1, search=50),
+        "apa2": APA2(targets),
+        "apa2, 0.42": APA2(targets, rate=0.42, search=30),
+        "joint": Joint(few),
+        "joint, with an item": Joint(few, rate=0.4, item=1),
+        "mimicry": Mimicry(targets),
+        "mimicry, one target": Mimicry(one),
+        "mla": MLA(),
+        "mla raw": MLA(one[0], against="raw"),
+        "manip sampled": Manip(model="sampled"),
+        "manip crafted": Manip(),
+        "aa diffuse sampled": AA(model="sampled"),
+        "aa diffuse crafted": AA(),
+        "aa peaked sampled": AA("peaked", model="sampled"),
+        "aa peaked crafted": AA("peaked", 4),
+        "rpa input poisoning": InputPoisoning(RPA()),
+        "mga input poisoning": InputPoisoning(MGA(targets)),
+        "manip input poisoning": InputPoisoning(Manip()),
+        "aa input poisoning": InputPoisoning(AA("peaked")),
+        "mla input poisoning": InputPoisoning(MLA()),
+        "five attackers": Several([AA()] * 5),
+        "a mixture": Several(
+            [MGA(targets), MGAA(targets, 1, search=50), RPA(), MLA(), InputPoisoning(Manip())]
+        ),
+    }
 
 
-NO_ROOM = OLH(2.0, 21, 300)  # an honest report supports 0.09 items
-REFUSED = {("apa", NO_ROOM), ("apa2", NO_ROOM)} | {
-    ("apa2", oracle) for oracle in ORACLES if not tosses_coins(oracle)
-}
-REFUSED |= {
-    (name, oracle)
-    for name, r in (("joint", 2), ("joint, with an item", 3))
-    for oracle in ORACLES
-    if not has_room_together(oracle, r)
-}
+ATTACKS = attacks_on((3, 0, 4))
 CASES = {
     f"{name}-{oracle}": (oracle, attack)
     for name, attack in ATTACKS.items()
     for oracle in ORACLES
-    if (name, oracle) not in REFUSED
+    if refusal(attack, oracle) is None
 }

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ldprecover import OLH, FrequencyOracle, frequency_oracle
 from ldprecover.crafting.crafter import Crafter
-from ldprecover.protocols import LLH, PROTOCOLS, crafter_of
+from ldprecover.protocols import LLH, PROTOCOLS, coins_of, crafter_of
 from ldprecover_attacker import (
     AA,
     AGAINST,
@@ -25,6 +25,9 @@ from ldprecover_attacker import (
     Several,
 )
 
+NO_ROOM = "in a report that supports as many items as an honest one"
+TOO_FEW_ITEMS = "apa can hide no target"
+
 epsilons = st.floats(0.01, 10)
 searches = st.integers(1, 30)
 models = st.sampled_from(MODELS)
@@ -40,6 +43,30 @@ def has_room_together(oracle: FrequencyOracle, r: int) -> bool:
     if type(crafter_of(oracle)).together is Crafter.together:
         return False
     return not oracle.traits.seeded or oracle.own["hash_range"] ** (r - 1) <= 8192
+
+
+def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
+    """Return what a refusal must say, or None where there is no reason for one."""
+    if isinstance(attack, Several):
+        return next(
+            (reason for inner in attack.attacks if (reason := refusal(inner, oracle))), None
+        )
+    if isinstance(attack, Joint):
+        r = len(attack.targets) + (attack.item is not None)
+        if not has_room_together(oracle, r):
+            return rf"lacks reports that support a set|too few .* seeds put {r} items into one"
+        return None
+    if isinstance(attack, APA2) and oracle.fixed_size == 1:
+        return f"a {oracle.protocol} report supports one item"
+    if isinstance(attack, APA2) and not tosses_coins(oracle):
+        return r"lacks .*reports crafted by coins"
+    if isinstance(attack, APA2):
+        return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).room else None
+    if isinstance(attack, APA) and oracle.fixed_size != 1:
+        each = attack.each or (len(attack.targets) + 1) // 2
+        room = crafter_of(oracle).expected_size
+        return (NO_ROOM if room else TOO_FEW_ITEMS) if each > room else None
+    return None
 
 
 def items_are_alike(oracle: FrequencyOracle) -> bool:

@@ -4,48 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.attacker.strategies import (
-    attacks,
-    has_room_together,
-    items_are_alike,
-    oracles,
-    tosses_coins,
-)
+from tests.attacker.strategies import TOO_FEW_ITEMS, attacks, items_are_alike, oracles, refusal
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally
-from ldprecover.protocols import coins_of, crafter_of
-from ldprecover_attacker import APA, APA2, Attack, Joint, Several
-
-NO_ROOM = "in a report that supports as many items as an honest one"
-TOO_FEW_ITEMS = "apa can hide no target"
+from ldprecover_attacker import APA, APA2
 
 
 def rng(seed: int = 5) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
-    """Return what a refusal must say, or None where there is no reason for one."""
-    if isinstance(attack, Several):
-        return next(
-            (reason for inner in attack.attacks if (reason := refusal(inner, oracle))), None
-        )
-    if isinstance(attack, Joint):
-        r = len(attack.targets) + (attack.item is not None)
-        if not has_room_together(oracle, r):
-            return rf"lacks reports that support a set|too few .* seeds put {r} items into one"
-        return None
-    if isinstance(attack, APA2) and oracle.fixed_size == 1:
-        return f"a {oracle.protocol} report supports one item"
-    if isinstance(attack, APA2) and not tosses_coins(oracle):
-        return r"lacks .*reports crafted by coins"
-    if isinstance(attack, APA2):
-        return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).room else None
-    if isinstance(attack, APA) and oracle.fixed_size != 1:
-        each = attack.each or (len(attack.targets) + 1) // 2
-        room = crafter_of(oracle).expected_size
-        return (NO_ROOM if room else TOO_FEW_ITEMS) if each > room else None
-    return None
 
 
 @settings(deadline=None)

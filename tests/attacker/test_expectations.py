@@ -8,63 +8,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.attacker.strategies import has_room_together, tosses_coins
+from tests.attacker.conftest import attacks_on
+from tests.attacker.strategies import refusal
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import (
     AA,
     APA,
-    APA2,
     MGA,
-    MGAA,
     MLA,
-    RIA,
     RPA,
     Attack,
     InputPoisoning,
-    Joint,
     Manip,
-    Mimicry,
     Several,
 )
 
 R, BETA = 10, 0.05
 TARGETS = tuple(range(5, 105, 10))
 
-ATTACKS: dict[str, Attack] = {
-    "rpa": RPA(),
-    "ria": RIA(TARGETS),
-    "mga sampled": MGA(TARGETS, model="sampled"),
-    "mga crafted": MGA(TARGETS),
-    "mga, perfect seeds": MGA(TARGETS[:3], search="exhaustive"),
-    "mga-a": MGAA(TARGETS),
-    "mga-a, 2 each": MGAA(TARGETS, 2, search=100),
-    "apa": APA(TARGETS),
-    "apa2": APA2(TARGETS),
-    "apa2, 0.42": APA2(TARGETS, rate=0.42, search=30),
-    "joint": Joint(TARGETS[:3]),
-    "joint, with an item": Joint(TARGETS[:3], rate=0.4, item=0),
-    "mimicry": Mimicry(TARGETS),
-    "mimicry, one target": Mimicry(TARGETS[:1]),
-    "mla": MLA(),
-    "mla raw": MLA(TARGETS[0], against="raw"),
-    "manip sampled": Manip(model="sampled"),
-    "manip crafted": Manip(),
-    "aa diffuse sampled": AA(model="sampled"),
-    "aa diffuse crafted": AA(),
-    "aa peaked sampled": AA("peaked", model="sampled"),
-    "aa peaked crafted": AA("peaked"),
-    "rpa input poisoning": InputPoisoning(RPA()),
-    "mga input poisoning": InputPoisoning(MGA(TARGETS)),
-    "manip input poisoning": InputPoisoning(Manip()),
-    "aa input poisoning": InputPoisoning(AA("peaked")),
-    "mla input poisoning": InputPoisoning(MLA()),
-    "five attackers": Several([AA()] * 5),
-    "a mixture": Several(
-        [MGA(TARGETS), APA(TARGETS, search=50), RPA(), MLA(), InputPoisoning(Manip())]
-    ),
-}
+ATTACKS = attacks_on(TARGETS)
 
 
 def oracle_of(protocol: str, epsilon: float = 0.5, d: int = 102) -> FrequencyOracle:
@@ -78,17 +42,11 @@ ORACLES = [
 ]
 
 
-def fits(oracle: FrequencyOracle, attack: Attack) -> bool:
-    if isinstance(attack, Joint):
-        return has_room_together(oracle, len(attack.targets) + (attack.item is not None))
-    return not isinstance(attack, APA2) or tosses_coins(oracle)
-
-
 CASES = {
     f"{name}, {oracle}": (oracle, attack)
     for name, attack in ATTACKS.items()
     for oracle in ORACLES
-    if fits(oracle, attack)
+    if refusal(attack, oracle) is None
 }
 """Every attack on every protocol, and on assigned seeds."""
 

@@ -38,7 +38,7 @@ def test_a_generators_state_gives_the_pinned_reports(name: str) -> None:
 
 
 if __name__ == "__main__":
-    pins = {name: pin(*case) for name, case in CASES.items()}
+    pins = {name: pin(*case) for name, case in CASES.items() if case[0].epsilon == 0.5}
     PINS.write_text(
         "{\n" + ",\n".join(f"  {json.dumps(n)}: {json.dumps(p)}" for n, p in pins.items()) + "\n}\n"
     )

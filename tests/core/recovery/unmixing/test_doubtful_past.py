@@ -35,7 +35,11 @@ def notes(oracle: FrequencyOracle, *history: Tally) -> str:
     return " ".join(result.notes)
 
 
-@pytest.mark.parametrize("oracle", [GRR(2.0, D), OUE(1.0, D)], ids=lambda o: o.protocol)
+@pytest.mark.parametrize(
+    "oracle",
+    [GRR(2.0, D), pytest.param(OUE(1.0, D), marks=pytest.mark.statistical)],
+    ids=lambda o: o.protocol,
+)
 def test_notes_doubt_only_a_past_that_is_not_clean(oracle: FrequencyOracle) -> None:
     """The disagreement of two clean rounds is noise's once in a million; the sampling of users adds
     next to nothing.
