@@ -159,7 +159,8 @@ def _type(schema: Mapping[str, Any]) -> str:
         return ", ".join(_code(each) for each in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type", "")
     if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}".strip()
+        each = _type(schema.get("items", {}))
+        return f"{each}s" if each in ("text", "integer", "number") else f"list of {each}"
     words = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     high = schema.get("maximum", schema.get("exclusiveMaximum"))

@@ -10,12 +10,13 @@ from ldprecover_server.errors import service_errors
 
 
 def errors_sections() -> str:
-    """Return a section for each problem: its heading, status, title and help."""
+    """Return a section for each problem: its heading, status and help."""
     sections = []
     for error in service_errors():
         kind = error.type
-        help_ = textwrap.fill(error.help(), 100, break_long_words=False, break_on_hyphens=False)
-        sections.append(f"## {kind.slug}\n\nStatus {kind.status}: {kind.title}.\n\n{help_}\n")
+        text = f"Status {kind.status}. {error.help()}"
+        text = textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+        sections.append(f"## {kind.slug}\n\n{text}\n")
     return "\n".join(sections)
 
 
