@@ -1,8 +1,7 @@
 """Every benchmark: `python -m bench`."""
 
-from bench import ingest, kernels, recoveries
+from bench import ingest, kernels
 
 if __name__ == "__main__":
     kernels.main()
-    recoveries.main()
     ingest.main()
