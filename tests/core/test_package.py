@@ -73,16 +73,6 @@ def test_example_of_the_package_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert len(re.findall(r"\d\.\d*", recovered)) == 4
 
 
-def test_example_of_recover_runs() -> None:
-    exec(f"import numpy as np\nfrom ldprecover import *\n{example_of(ldprecover.recover)}", {})
-
-
-def test_help_shows_the_types_of_recover_by_name() -> None:
-    signature = inspect.signature(ldprecover.recover)
-    assert signature.parameters["data"].annotation == "RoundData"
-    assert "numpy" not in str(signature)
-
-
 def test_version_and_simulate_load_when_they_are_used() -> None:
     """The import reads no metadata, and no library of the other packages."""
     program = """

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xxhash
 from tests.vectors.reference import OUTPUTS
 
 from ldprecover import (
@@ -48,7 +47,6 @@ def test_vectors_equal_exact_arithmetic(name: str, key: str) -> None:
 def test_hashes() -> None:
     for case in cases("hash.json"):
         seed, item, g = case["seed"], case["item"], case["hash_range"]
-        assert xxhash.xxh32_intdigest(item.to_bytes(4, "little"), seed) == case["hash"]
         bucket = counting.olh_buckets(np.array([seed], np.uint32), np.array([item], np.uint32), g)
         assert bucket.tolist() == [case["bucket"]], case
         oracle = frequency_oracle("olh", 1.0, 100_000, g)

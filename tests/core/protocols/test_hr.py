@@ -21,20 +21,6 @@ def columns_for(oracle: HR, targets: tuple[int, ...]) -> set[int]:
     return set(every[hits == hits.max()].tolist())
 
 
-@pytest.mark.parametrize("d", [2, 3, 4, 7, 8, 31])
-def test_the_columns_of_a_hadamard_matrix_support_their_items(d: int) -> None:
-    oracle = HR(1.0, d)
-    matrix = np.ones((1, 1), dtype=int)
-    while len(matrix) <= d:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    assert oracle.summary_size == len(matrix)
-    supports = oracle.supports(np.arange(oracle.summary_size, dtype=np.uint32))
-    assert np.array_equal(supports, (matrix[1 : d + 1] == 1).T)
-    assert np.array_equal(
-        oracle.support_sizes(np.arange(oracle.summary_size)), supports.sum(axis=1)
-    )
-
-
 @pytest.mark.parametrize(
     "targets", [(3,), (0, 1), (0, 1, 2), (0, 1, 3, 7, 15, 31, 63), tuple(range(5, D, 10))]
 )

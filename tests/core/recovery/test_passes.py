@@ -111,21 +111,26 @@ def test_memory_of_a_method_does_not_grow_with_reports(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "name", "options", "dropped"),
+    ("protocol", "name", "n", "options", "dropped"),
     [
-        ("oue", "fiad", {"least": 4, "rate": 0.01}, 3006),
-        ("olh", "fiad", {"least": 4, "rate": 0.01}, 2268),
-        ("olh", "fiad", {"least": 2, "rate": 0.3}, 3098),
-        ("oue", "diffstats", {}, 4038),
-        ("olh", "diffstats", {}, 0),
+        ("oue", "fiad", 23_000, {"least": 4, "rate": 0.01}, 3006),
+        ("olh", "fiad", 23_000, {"least": 4, "rate": 0.01}, 2268),
+        ("olh", "fiad", 23_000, {"least": 2, "rate": 0.3}, 3098),
+        ("olh", "fiad", 1_500, {"least": 4, "rate": 0.01}, 181),
+        ("oue", "diffstats", 23_000, {}, 4038),
+        ("olh", "diffstats", 23_000, {}, 0),
     ],
 )
 def test_drops_as_many_reports_as_a_plain_implementation(
-    protocol: str, name: str, options: dict[str, Any], dropped: int
+    protocol: str, name: str, n: int, options: dict[str, Any], dropped: int
 ) -> None:
-    """Which held the patterns and sizes of all reports in memory, as published."""
-    result = recovered(protocol, name, options=options)
-    assert result.eta == pytest.approx(dropped / (len(poisoned(protocol)) - dropped))
+    """Which held the patterns and sizes of all reports in memory, as published.
+
+    Of 1,500 reports the result depends on the standard errors by which pairs are linked.
+    """
+    rows = poisoned(protocol)[:n]
+    result = recovered(protocol, name, rows, rows, options=options)
+    assert result.eta == pytest.approx(dropped / (n - dropped))
 
 
 @UNARY
