@@ -89,7 +89,7 @@ class Collector:
         return lambda send: cls.problem(status, "queue-full", **headers)
 
     @staticmethod
-    def instead(*args: Any, **options: Any) -> Fault:
+    def instead(*args, **options) -> Fault:
         """A fault: return this response and store nothing."""
         return lambda send: httpx.Response(*args, **options)
 
@@ -162,7 +162,7 @@ class Collector:
             202, json={"round": round_["id"], "accepted": len(reports), "duplicate": duplicate}
         )
 
-    def client(self, **options: Any) -> Client:
+    def client(self, **options) -> Client:
         """Return a client of this collector."""
         return Client(self.URL, transport=httpx.MockTransport(self), **options)
 
@@ -233,7 +233,7 @@ class Stub:
             raise outcome
         return outcome
 
-    def client(self, **options: Any) -> Client:
+    def client(self, **options) -> Client:
         transport = httpx.MockTransport(self)
         return Client("http://a.test", transport=transport, sleep=self.waits.append, **options)
 
@@ -246,19 +246,19 @@ class Stub:
 class BlockingClient:
     """An asynchronous client that connects for each call, called like a synchronous one."""
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, **options) -> None:
         if "sleep" in options:
             options["sleep"] = functools.partial(asyncio.to_thread, options["sleep"])
         self._new_client = functools.partial(AsyncClient, url, **options)
 
-    def __enter__(self) -> Any:
+    def __enter__(self):
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
-    def submit(self, *args: Any, **options: Any) -> Any:
-        async def run() -> Any:
+    def submit(self, *args, **options):
+        async def run():
             async with self._new_client() as client:
                 return await client.submit(*args, **options)
 
@@ -266,7 +266,7 @@ class BlockingClient:
 
 
 @pytest.fixture(params=[Client, BlockingClient], ids=["sync", "async"])
-def client_class(request: pytest.FixtureRequest) -> Any:
+def client_class(request: pytest.FixtureRequest):
     """Either kind of client."""
     return request.param
 
@@ -283,28 +283,28 @@ def collector() -> Collector:
 class Blocking:
     """An asynchronous reporter, called like a synchronous one."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args, **options) -> None:
         self._reporter = AsyncReporter(*args, **options)
         self.ledger = self._reporter.ledger
 
-    def report(self, value: Any) -> Any:
+    def report(self, value):
         return asyncio.run(self._reporter.report(value))
 
-    def resume(self) -> Any:
+    def resume(self):
         return asyncio.run(self._reporter.resume())
 
 
 def new_reporter(
-    kind: Any,
+    kind,
     collector: Collector,
     round_: str = "r1",
     *,
     url: str = Collector.URL,
     ledger: Ledger | None = None,
     key: str | None = None,
-    answer: Any = None,
-    **options: Any,
-) -> Any:
+    answer=None,
+    **options,
+):
     """Return a reporter of a kind, whose requests `answer` takes in place of the collector."""
     client = (Client if kind is Reporter else AsyncClient)(
         url, key=key, retries=Collector.AT_ONCE, transport=httpx.MockTransport(answer or collector)
@@ -326,7 +326,7 @@ LeavePending = Callable[..., None]
 def leave_pending(collector: Collector, reporter: MakeReporter) -> LeavePending:
     """Report item 0 and lose every try by a fault; by default the requests are lost."""
 
-    def leave(round_: str = "r1", fault: Fault = collector.request_lost, **options: Any) -> None:
+    def leave(round_: str = "r1", fault: Fault = collector.request_lost, **options) -> None:
         collector.faults.extend([fault] * collector.AT_ONCE.attempts)
         with pytest.raises(UnansweredError):
             reporter(round_, **options).report(0)

@@ -6,7 +6,7 @@ from ldprecover import RoundParameters
 from ldprecover.protocols import own_parameters
 
 
-def round_message(parameters: RoundParameters, **changes: Any) -> dict[str, Any]:
+def round_message(parameters: RoundParameters, **changes) -> dict[str, Any]:
     """Return a round with its items, state and thresholds."""
     oracle = parameters.oracle
     return {

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.client.conftest import (
     Blocking,
     Collector,
-    LeavePending,
     MakeReporter,
     Send,
     new_reporter,
@@ -36,7 +35,7 @@ RIGHT, WRONG, WORSE, OTHER = (letter * 22 + "." + letter * 22 for letter in "rwx
 
 
 @pytest.fixture
-def ticketed(collector: Collector) -> Any:
+def ticketed(collector: Collector):
     """A round of access "ticket" with two tickets."""
     collector.add(access="ticket")
     collector.tickets |= {RIGHT, OTHER}
@@ -59,11 +58,11 @@ def test_access_error_comes_before_perturbing(
     collector: Collector,
     reporter: MakeReporter,
     monkeypatch: pytest.MonkeyPatch,
-    access: Any,
-    options: Any,
-    needs: Any,
+    access,
+    options,
+    needs,
     words: str,
-) -> None:
+):
     collector.add(access=access)
     user = reporter(**options)
     monkeypatch.setattr(os, "urandom", None)
@@ -84,8 +83,8 @@ def test_access_error_comes_before_perturbing(
     ],
 )
 def test_reports_with_required_key_or_ticket(
-    collector: Collector, reporter: MakeReporter, access: Any, options: Any
-) -> None:
+    collector: Collector, reporter: MakeReporter, access, options
+):
     collector.add(access=access)
     collector.tickets.add(RIGHT)
     assert reporter(**options).report(0).state == "accepted"
@@ -96,13 +95,13 @@ def test_reports_with_required_key_or_ticket(
 )
 def test_rejects_malformed_ticket_before_perturbing(
     ticketed: Collector, reporter: MakeReporter, ticket: str
-) -> None:
+):
     with pytest.raises(ArgumentError, match="a ticket must be 22 characters, a dot, and 22 more"):
         reporter(ticket=ticket)
     assert not ticketed.requests
 
 
-def test_wrong_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter) -> None:
+def test_wrong_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter):
     ledger = Ledger.in_memory()
     for wrong in (WRONG, WORSE, WRONG):
         with pytest.raises(RefusedError, match="invalid ticket") as caught:
@@ -117,7 +116,7 @@ def test_wrong_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporte
     assert ledger.spent == 0.5
 
 
-def test_used_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter) -> None:
+def test_used_ticket_can_be_replaced(ticketed: Collector, reporter: MakeReporter):
     ticketed.stored[OTHER] = b"another report"
     ledger = Ledger.in_memory()
     with pytest.raises(RefusedError, match="idempotency key reused") as caught:
@@ -144,7 +143,7 @@ def request_cut(send: Send) -> NoReturn:
     ],
     ids=["answer lost", "request cut", "503", "garbage", "502", "501", "413"],
 )
-def test_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter, fault: Any) -> None:
+def test_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter, fault):
     ticketed.faults.extend([fault] * 5)
     ledger = Ledger.in_memory()
     with pytest.raises(ClientError):
@@ -155,7 +154,7 @@ def test_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter, faul
     assert {ticket for ticket, _ in ticketed.sent} == {OTHER}
 
 
-def test_doubt_within_call_keeps_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
+def test_doubt_within_call_keeps_ticket(ticketed: Collector, reporter: MakeReporter):
     ticketed.faults.append(request_cut)
     ledger = Ledger.in_memory()
     for ticket in (WRONG, RIGHT):
@@ -166,31 +165,11 @@ def test_doubt_within_call_keeps_ticket(ticketed: Collector, reporter: MakeRepor
     assert ticketed.stored == {}
 
 
-def test_pending_report_has_its_ticket(
-    ticketed: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
-    ledger = Ledger.in_memory()
-    leave_pending(fault=ticketed.answer_lost, ledger=ledger, ticket=RIGHT)
-    assert reporter(ledger=ledger).report(0).duplicate
-    assert list(ticketed.stored) == [RIGHT]
-
-
-def test_resume_uses_stored_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
-    ledger = Ledger.in_memory()
-    with pytest.raises(RefusedError):
-        reporter(ledger=ledger, ticket=WRONG).report(0)
-    assert [receipt.state for receipt in reporter(ledger=ledger, ticket=RIGHT).resume()] == [
-        "pending"
-    ]
-    assert reporter(ledger=ledger, ticket=RIGHT).report(0).state == "accepted"
-    assert ledger.pending() == ()
-
-
-def test_other_process_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter) -> None:
+def test_other_process_open_try_keeps_ticket(ticketed: Collector, reporter: MakeReporter):
     """While one try is refused, another is open: the ticket stays until that one is answered."""
     ledger = Ledger.in_memory()
 
-    def other_begins(send: Send) -> Any:
+    def other_begins(send: Send):
         ledger.begin_try("r1", WRONG)
         return send()
 
@@ -211,8 +190,8 @@ def test_other_process_open_try_keeps_ticket(ticketed: Collector, reporter: Make
     ],
 )
 def test_refusal_note_says_what_happens_to_report(
-    collector: Collector, reporter: MakeReporter, status: int, slug: str, note: Any
-) -> None:
+    collector: Collector, reporter: MakeReporter, status: int, slug: str, note
+):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -223,9 +202,7 @@ def test_refusal_note_says_what_happens_to_report(
 
 
 @pytest.mark.parametrize("doubt", [True, False])
-def test_wrong_key_can_be_replaced(
-    collector: Collector, reporter: MakeReporter, doubt: Any
-) -> None:
+def test_wrong_key_can_be_replaced(collector: Collector, reporter: MakeReporter, doubt):
     """The report keeps its idempotency key, so another try is safe even after a lost response."""
     collector.add(access="key")
     ledger = Ledger.in_memory()
@@ -269,7 +246,7 @@ STEPS = st.tuples(
 @pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
 @settings(max_examples=60)
 @given(steps=st.lists(STEPS, max_size=6))
-def test_report_counts_once_for_any_faults(kind: Any, steps: Any) -> None:
+def test_report_counts_once_for_any_faults(kind, steps):
     """Any order of tickets, lost requests and responses, and crashes.
 
     The bytes are always the same. Another ticket is used only if every earlier try was certainly
@@ -281,14 +258,14 @@ def test_report_counts_once_for_any_faults(kind: Any, steps: Any) -> None:
     ledger = Ledger.in_memory()
     befallen = []
 
-    def watched(name: str) -> Any:
-        def fault(send: Send) -> Any:
+    def watched(name: str):
+        def fault(send: Send):
             befallen.append(name)
             return FAULTS[name](send)
 
         return fault
 
-    def attempt(ticket: str, act: Any = "report") -> Any:
+    def attempt(ticket: str, act="report"):
         user = new_reporter(kind, collector, ledger=ledger, ticket=ticket)
         try:
             return user.report(0) if act == "report" else user.resume()
@@ -312,7 +289,7 @@ def test_report_counts_once_for_any_faults(kind: Any, steps: Any) -> None:
 
 def test_crash_before_first_try_allows_another_ticket(
     ticketed: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "begin_try", lambda *args: crash())
@@ -324,7 +301,7 @@ def test_crash_before_first_try_allows_another_ticket(
 
 def test_crash_before_end_of_try_leaves_it_open(
     ticketed: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "end_try", lambda *args: crash())
@@ -337,11 +314,11 @@ def test_crash_before_end_of_try_leaves_it_open(
 
 def test_try_is_on_disk_before_it_is_sent(
     ticketed: Collector, reporter: MakeReporter, tmp_path: Path
-) -> None:
+):
     path = tmp_path / "ledger"
     states: list[Any] = []
 
-    def look(send: Send) -> Any:
+    def look(send: Send):
         with contextlib.closing(sqlite3.connect(path)) as db:
             states.extend(db.execute("SELECT ticket, open_tries FROM reports"))
         return send()

@@ -34,14 +34,14 @@ def last() -> httpx.Response:
     return Collector.problem(404, "round-not-found")
 
 
-def test_default_timeout_covers_server_limits() -> None:
+def test_default_timeout_covers_server_limits():
     """An analysis may be queued as long as it may run."""
     default = inspect.signature(Client).parameters["analysis_timeout"].default
     assert default > 2 * Settings.model_fields["analysis_key_seconds"].default
 
 
 @analyses
-def test_analysis_has_analysis_timeout(call: Callable[[Client], Any]) -> None:
+def test_analysis_has_analysis_timeout(call: Callable[[Client], Any]):
     stub = Stub(last())
     with stub.client(timeout=7.0, analysis_timeout=900.0) as server, pytest.raises(RefusedError):
         call(server)
@@ -51,14 +51,14 @@ def test_analysis_has_analysis_timeout(call: Callable[[Client], Any]) -> None:
 
 
 @others
-def test_other_calls_have_ordinary_timeout(call: Callable[[Client], Any]) -> None:
+def test_other_calls_have_ordinary_timeout(call: Callable[[Client], Any]):
     stub = Stub(last())
     with stub.client(timeout=7.0) as server, pytest.raises(RefusedError):
         call(server)
     assert stub.requests[0].extensions["timeout"]["read"] == 7.0
 
 
-def test_analysis_ignores_deadline() -> None:
+def test_analysis_ignores_deadline():
     """The response trickles in, each byte in time."""
     with (
         trickling(HEAD, b" ") as url,
@@ -80,8 +80,8 @@ def test_analysis_ignores_deadline() -> None:
     ids=["timeout", "failed", "proxy timeout", "no answer"],
 )
 def test_failed_analysis_is_not_retried(
-    call: Callable[[Client], Any], outcome: Any, error: type[Exception], words: str
-) -> None:
+    call: Callable[[Client], Any], outcome, error: type[Exception], words: str
+):
     stub = Stub(busy(), outcome)
     with stub.client() as server, pytest.raises(error, match=words):
         call(server)
@@ -89,7 +89,7 @@ def test_failed_analysis_is_not_retried(
 
 
 @analyses
-def test_transient_failure_of_analysis_is_retried(call: Callable[[Client], Any]) -> None:
+def test_transient_failure_of_analysis_is_retried(call: Callable[[Client], Any]):
     """A full queue, a restarting server, and a broken connection are transient."""
     stub = Stub(
         busy(),

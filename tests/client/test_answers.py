@@ -52,12 +52,12 @@ def answer(body: object, status: int = 200, content_type: str = "application/jso
     return Answer(status, {"content-type": content_type}, content)
 
 
-def a_round(kind: str = "olh", **changes: Any) -> dict[str, Any]:
+def a_round(kind: str = "olh", **changes) -> dict[str, Any]:
     message = round_message(RoundParameters(kind, 0.5, LABELS), thresholds={})
     return message | changes
 
 
-def a_summary(kind: str = "olh", **changes: Any) -> dict[str, Any]:
+def a_summary(kind: str = "olh", **changes) -> dict[str, Any]:
     round_ = a_round(kind, **changes)
     del round_["items"]
     return round_
@@ -84,7 +84,7 @@ anything = st.recursive(
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_round_is_read_with_its_parameters(protocol: str) -> None:
+def test_round_is_read_with_its_parameters(protocol: str):
     round_ = read_round(answer(a_round(protocol)))
     assert round_.parameters == RoundParameters(protocol, 0.5, LABELS)
     assert (round_.id, round_.name) == ("r1", "letters")
@@ -92,13 +92,13 @@ def test_round_is_read_with_its_parameters(protocol: str) -> None:
     assert round_.digest == round_.parameters.digest
 
 
-def test_round_with_its_state_is_read() -> None:
+def test_round_with_its_state_is_read():
     status = read_status(answer(a_round(state="closed", closed_at="2024-05-02T12:00:00Z")))
     assert (status.state, status.n, status.closed_at) == ("closed", 7, "2024-05-02T12:00:00Z")
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_listed_round_equals_summary_of_round(protocol: str) -> None:
+def test_listed_round_equals_summary_of_round(protocol: str):
     changes = {"access": "key", "retention": "none"}
     whole = read_status(answer(a_round(protocol, **changes)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, **changes)]}))
@@ -110,9 +110,7 @@ def test_listed_round_equals_summary_of_round(protocol: str) -> None:
 @pytest.mark.parametrize(("reader", "body"), READERS)
 @settings(max_examples=50)
 @given(data=st.data())
-def test_changed_field_is_read_or_a_server_error(
-    reader: Any, body: dict[str, Any], data: st.DataObject
-) -> None:
+def test_changed_field_is_read_or_a_server_error(reader, body: dict[str, Any], data: st.DataObject):
     """UnknownProtocolError is for a protocol of a plugin that is not loaded."""
     where = data.draw(st.sampled_from(sorted(body)))
     changed = dict(body)
@@ -126,7 +124,7 @@ def test_changed_field_is_read_or_a_server_error(
 
 @pytest.mark.parametrize(("reader", "body"), READERS)
 @given(content=st.binary(max_size=30) | anything.map(lambda value: json.dumps(value).encode()))
-def test_rejects_any_other_response(reader: Any, body: object, content: bytes) -> None:
+def test_rejects_any_other_response(reader, body: object, content: bytes):
     with pytest.raises(ServerError):
         reader(answer(content))
 
@@ -143,7 +141,7 @@ def test_rejects_any_other_response(reader: Any, body: object, content: bytes) -
     ],
     ids=["empty", "a page", "nested arrays", "nested objects", "no text", "a long number"],
 )
-def test_rejects_what_is_not_a_json_object(content: bytes) -> None:
+def test_rejects_what_is_not_a_json_object(content: bytes):
     with pytest.raises(InvalidAnswerError, match="JSON"):
         read_submitted(answer(content))
 
@@ -160,7 +158,7 @@ def test_rejects_what_is_not_a_json_object(content: bytes) -> None:
         ({"thresholds": {"keep_below": str(KEEP + 1)}}, "another threshold keep_below"),
     ],
 )
-def test_rejects_contradictory_round(changes: dict[str, Any], words: str) -> None:
+def test_rejects_contradictory_round(changes: dict[str, Any], words: str):
     with pytest.raises(InconsistentRoundError, match=words):
         read_round(answer(a_round(**changes)))
 
@@ -168,13 +166,13 @@ def test_rejects_contradictory_round(changes: dict[str, Any], words: str) -> Non
 @pytest.mark.parametrize(
     "stated", [{}, {"keep_below": str(KEEP)}, {"keep_below": str(KEEP), "of_a_later_version": "1"}]
 )
-def test_round_may_state_its_thresholds(stated: dict[str, str]) -> None:
+def test_round_may_state_its_thresholds(stated: dict[str, str]):
     assert read_round(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {
         "keep_below": KEEP
     }
 
 
-def test_unknown_protocol_is_named() -> None:
+def test_unknown_protocol_is_named():
     with pytest.raises(
         UnknownProtocolError,
         match="protocol 'rappor' is not known here: install and load the plugin",
@@ -192,18 +190,18 @@ def test_unknown_protocol_is_named() -> None:
         ({"digest": ""}, "digest"),
     ],
 )
-def test_rejects_field_of_another_type(changes: dict[str, Any], words: str) -> None:
+def test_rejects_field_of_another_type(changes: dict[str, Any], words: str):
     with pytest.raises(InvalidAnswerError, match=words):
         read_round(answer(a_round(**changes)))
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
-def test_rejects_numbers_that_are_not_json(number: bytes) -> None:
+def test_rejects_numbers_that_are_not_json(number: bytes):
     with pytest.raises(InvalidAnswerError, match="not JSON"):
         body_of(Version)(answer(b'{"version": "1", "more": ' + number + b"}"))
 
 
-def test_accepts_p_and_q_with_rounding_errors() -> None:
+def test_accepts_p_and_q_with_rounding_errors():
     oracle = RoundParameters("olh", 0.5, LABELS).oracle
     close = read_round(answer(a_round(p=oracle.p * (1 + 1e-14), q=oracle.q * (1 - 1e-14))))
     assert close.p != oracle.p
@@ -216,7 +214,7 @@ def test_accepts_p_and_q_with_rounding_errors() -> None:
         {"round": None},
     ],
 )
-def test_rejects_invalid_submission_response(changes: dict[str, Any]) -> None:
+def test_rejects_invalid_submission_response(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
         read_submitted(answer(ACCEPTED | changes))
 
@@ -231,12 +229,12 @@ def test_rejects_invalid_submission_response(changes: dict[str, Any]) -> None:
         ({"n": 0, "counts": [0, 0]}, "without reports"),
     ],
 )
-def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str) -> None:
+def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str):
     with pytest.raises(InvalidAnswerError, match=words):
         read_frequencies(answer(FREQUENCIES | changes))
 
 
-def test_frequencies_without_reports_are_none() -> None:
+def test_frequencies_without_reports_are_none():
     nothing = {"n": 0, "counts": [0, 0], "frequencies": None, "standard_errors": None, "sum": None}
     empty = read_frequencies(answer(FREQUENCIES | nothing))
     assert (empty.frequencies, empty.standard_errors, empty.sum) == (None, None, None)
@@ -244,7 +242,7 @@ def test_frequencies_without_reports_are_none() -> None:
     assert "<td>a</td>" in empty._repr_html_()
 
 
-def test_frequencies_become_a_table_and_a_data_frame() -> None:
+def test_frequencies_become_a_table_and_a_data_frame():
     labels = FREQUENCIES | {"items": ["<b>", "a"]}
     read = read_frequencies(answer(labels))
     table = read._repr_html_()
@@ -256,13 +254,13 @@ def test_frequencies_become_a_table_and_a_data_frame() -> None:
     assert frame.loc["a", "frequencies"] == -0.1
 
 
-def test_frequencies_without_pandas_are_no_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frequencies_without_pandas_are_no_data_frame(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
         read_frequencies(answer(FREQUENCIES)).to_frame()
 
 
-def test_frequencies_are_typed_and_show_labels() -> None:
+def test_frequencies_are_typed_and_show_labels():
     read = read_frequencies(answer(FREQUENCIES | {"later": 1}))
     assert read.frequencies is not None
     assert read.frequencies.tolist() == [1.1, -0.1]
@@ -277,7 +275,7 @@ def test_frequencies_are_typed_and_show_labels() -> None:
     "changes",
     [{"targets": [2]}, {"recovered": [1.0]}],
 )
-def test_rejects_invalid_recovery(changes: dict[str, Any]) -> None:
+def test_rejects_invalid_recovery(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
         read_recovery(answer(RECOVERY | changes))
 
@@ -294,7 +292,7 @@ ANSWER = CERTIFICATE["answers"][0]
         {"answers": [ANSWER | {"possible": [-1]}]},
     ],
 )
-def test_rejects_invalid_certificate(changes: dict[str, Any]) -> None:
+def test_rejects_invalid_certificate(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError):
         read_certificate(answer(CERTIFICATE | changes), 1)
 
@@ -306,7 +304,7 @@ def problem_of(response: Answer) -> RefusedError:
     return problem
 
 
-def test_problem_has_type_position_and_detail() -> None:
+def test_problem_has_type_position_and_detail():
     body = {
         "type": "/docs/errors#invalid-report",
         "title": "A report is malformed",
@@ -318,13 +316,13 @@ def test_problem_has_type_position_and_detail() -> None:
     assert str(error) == "A report is malformed (report 4): too big"
 
 
-def test_problem_without_known_fields_is_an_error() -> None:
+def test_problem_without_known_fields_is_an_error():
     error = problem_of(answer({"title": 7, "position": "x"}, 418, "application/problem+json"))
     assert (error.status, error.slug, error.detail, error.position) == (418, "", None, None)
     assert "418" in str(error)
 
 
-def test_problem_text_is_printable_and_short() -> None:
+def test_problem_text_is_printable_and_short():
     error = problem_in(
         answer({"title": "\x1b[2Jgone\n", "detail": "x" * 10_000}, 409, "application/problem+json")
     )
@@ -334,15 +332,15 @@ def test_problem_text_is_printable_and_short() -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/html", ""])
-def test_other_media_type_is_no_problem(content_type: str) -> None:
+def test_other_media_type_is_no_problem(content_type: str):
     assert problem_in(answer({"title": "no"}, 404, content_type)) is None
 
 
-def test_problem_that_is_not_json_is_none() -> None:
+def test_problem_that_is_not_json_is_none():
     assert problem_in(answer(b"<html>", 404, "application/problem+json")) is None
 
 
-def test_problem_names_invalid_fields() -> None:
+def test_problem_names_invalid_fields():
     good = {"field": "epsilon", "reason": "too \x1b high"}
     body = {
         "title": "t",
@@ -357,7 +355,7 @@ def test_problem_names_invalid_fields() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])
-def test_rejects_malformed_tickets(body: bytes) -> None:
+def test_rejects_malformed_tickets(body: bytes):
     with pytest.raises(InvalidAnswerError, match="the form of tickets"):
         read_tickets(Answer(200, {}, body), 1)
 
@@ -372,7 +370,7 @@ VERDICT: dict[str, Any] = {
 }
 
 
-def test_round_has_its_verdict() -> None:
+def test_round_has_its_verdict():
     assert read_status(answer(a_round())).verdict is None
     status = read_status(answer(a_round(verdict=VERDICT)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(verdict=VERDICT)]}))
@@ -390,7 +388,7 @@ def test_round_has_its_verdict() -> None:
         {"top": VERDICT["top"] * 11},
     ],
 )
-def test_rejects_invalid_verdict(changes: dict[str, Any]) -> None:
+def test_rejects_invalid_verdict(changes: dict[str, Any]):
     body = a_round(verdict=VERDICT | changes)
     for read, sent in ((read_status, body), (read_rounds, {"rounds": [body]})):
         with pytest.raises(InvalidAnswerError, match=next(iter(changes))):

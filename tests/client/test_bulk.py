@@ -38,7 +38,7 @@ def submit(collector: Collector) -> Submit:
         key: str | None = None,
         retries: Retries = collector.AT_ONCE,
         answer: Callable[[httpx.Request], httpx.Response] = collector,
-        **options: Any,
+        **options,
     ) -> BulkReceipt:
         transport = httpx.MockTransport(answer)
         with Client(collector.URL, key=key, retries=retries, transport=transport) as client:
@@ -47,14 +47,14 @@ def submit(collector: Collector) -> Submit:
     return call
 
 
-def reports_of(collector: Collector, protocol: str = "olh", n: int = 1000) -> Any:
+def reports_of(collector: Collector, protocol: str = "olh", n: int = 1000):
     collector.add(protocol)
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     rng = np.random.default_rng(1)
     return oracle.perturb(rng.integers(0, 4, n), rng)
 
 
-def rows(data: Any, reports: NDArray[Any]) -> Any:
+def rows(data, reports: NDArray[Any]):
     """Return the reports in some bytes, each as bytes, sorted."""
     size = reports.itemsize * (reports.shape[1] if reports.ndim > 1 else 1)
     return sorted(data[i : i + size] for i in range(0, len(data), size))
@@ -63,15 +63,15 @@ def rows(data: Any, reports: NDArray[Any]) -> Any:
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000, 10_000])
 def test_every_report_is_stored_once(
-    collector: Collector, submit: Submit, protocol: str, batch_size: Any
-) -> None:
+    collector: Collector, submit: Submit, protocol: str, batch_size
+):
     reports = reports_of(collector, protocol, 100 if batch_size == 1 else 1000)
     assert submit(reports, batch_size=batch_size).accepted == len(reports)
     assert rows(b"".join(collector.stored.values()), reports) == rows(pack(reports), reports)
     assert len(collector.stored) == -(-len(reports) // batch_size)
 
 
-def test_every_report_is_stored_once_despite_losses(collector: Collector, submit: Submit) -> None:
+def test_every_report_is_stored_once_despite_losses(collector: Collector, submit: Submit):
     reports = reports_of(collector)
     losses = [
         collector.answer_lost,
@@ -88,7 +88,7 @@ def test_every_report_is_stored_once_despite_losses(collector: Collector, submit
     assert len(collector.posts) == 140
 
 
-def test_progress_reaches_end_in_callers_thread(collector: Collector, submit: Submit) -> None:
+def test_progress_reaches_end_in_callers_thread(collector: Collector, submit: Submit):
     updates, threads = [], set()
 
     def progress(done: int, total: int) -> None:
@@ -100,11 +100,11 @@ def test_progress_reaches_end_in_callers_thread(collector: Collector, submit: Su
     assert threads == {threading.current_thread()}
 
 
-def test_connections_work_concurrently(collector: Collector, submit: Submit) -> None:
+def test_connections_work_concurrently(collector: Collector, submit: Submit):
     """Each of the first submissions waits until there are as many as connections."""
     together = threading.Barrier(3, timeout=60)
 
-    def wait_for_the_others(send: Send) -> Any:
+    def wait_for_the_others(send: Send):
         together.wait()
         return send()
 
@@ -112,7 +112,7 @@ def test_connections_work_concurrently(collector: Collector, submit: Submit) -> 
     assert submit(reports_of(collector), batch_size=100, connections=3).accepted == 1000
 
 
-def test_connections_are_kept_alive(collector: Collector) -> None:
+def test_connections_are_kept_alive(collector: Collector):
     reports = reports_of(collector)
     with collector.listening() as url:
         assert submit_reports(url, "r1", reports, batch_size=50, connections=2).accepted == 1000
@@ -120,21 +120,21 @@ def test_connections_are_kept_alive(collector: Collector) -> None:
     assert 1 <= len(collector.connections) <= 2
 
 
-def test_no_reports_make_no_request(collector: Collector, submit: Submit) -> None:
+def test_no_reports_make_no_request(collector: Collector, submit: Submit):
     assert submit(reports_of(collector)[:0]).accepted == 0
     assert not collector.requests
 
 
 def test_submission_fits_body_limit(
     collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(bulk, "MAX_BODY_BYTES", 1000)
     reports = reports_of(collector)
     assert submit(reports).accepted == 1000
     assert max(len(post.content) for post in collector.posts) == 996, "166 reports of 6 bytes"
 
 
-def test_rejection_names_batch_size(collector: Collector, submit: Submit) -> None:
+def test_rejection_names_batch_size(collector: Collector, submit: Submit):
     reports = reports_of(collector)
     collector.faults.append(lambda send: collector.problem(413, "body-too-large"))
     with pytest.raises(
@@ -145,7 +145,7 @@ def test_rejection_names_batch_size(collector: Collector, submit: Submit) -> Non
 
 def test_submission_fits_counting_limit(
     collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """Without the oracle the largest domain of the slowest protocol is assumed."""
     monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
@@ -156,7 +156,7 @@ def test_submission_fits_counting_limit(
 
 def test_oracle_allows_larger_submission(
     collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
@@ -166,16 +166,14 @@ def test_oracle_allows_larger_submission(
         collector.stored.clear()
 
 
-def test_rate_limited_submission_waits_while_others_succeed(
-    collector: Collector, submit: Submit
-) -> None:
+def test_rate_limited_submission_waits_while_others_succeed(collector: Collector, submit: Submit):
     """Its retries end while another submission is accepted: it starts again under its key."""
     reports = reports_of(collector)
     first = pack(reports[:500])
     begun, taken = threading.Event(), threading.Event()
     keys: list[Any] = []
 
-    def answer(request: httpx.Request) -> Any:
+    def answer(request: httpx.Request):
         if request.content != first:
             begun.wait(60)
             return collector(request)
@@ -207,15 +205,13 @@ def test_rate_limited_submission_waits_while_others_succeed(
     ("fault", "words"),
     [(Collector.busy(429), "429"), (Collector.request_lost, "connection refused")],
 )
-def test_gives_up_without_success(
-    collector: Collector, submit: Submit, fault: Any, words: str
-) -> None:
+def test_gives_up_without_success(collector: Collector, submit: Submit, fault, words: str):
     collector.faults.extend([fault] * 1000)
     with pytest.raises(UnansweredError, match=words):
         submit(reports_of(collector), batch_size=500)
 
 
-def test_refusal_stops_rest_and_notes_count(collector: Collector, submit: Submit) -> None:
+def test_refusal_stops_rest_and_notes_count(collector: Collector, submit: Submit):
     """One connection with one submission queued: nothing after the refusal is sent."""
     reports = reports_of(collector)
     collector.faults.extend([lambda send: send()] * 3)
@@ -229,13 +225,13 @@ def test_refusal_stops_rest_and_notes_count(collector: Collector, submit: Submit
     assert len(collector.posts) < 10
 
 
-def test_failure_wakes_waiting_retries(collector: Collector, submit: Submit) -> None:
+def test_failure_wakes_waiting_retries(collector: Collector, submit: Submit):
     """One submission would wait for an hour; the failure of another ends that wait."""
     waiting = threading.Event()
     reports = reports_of(collector)
     first, second = pack(reports[:500]), pack(reports[500:])
 
-    def answer(request: httpx.Request) -> Any:
+    def answer(request: httpx.Request):
         if request.content == first:
             waiting.set()
             return httpx.Response(503, headers={"Retry-After": "3600"})
@@ -254,7 +250,7 @@ def test_failure_wakes_waiting_retries(collector: Collector, submit: Submit) -> 
         )
 
 
-def test_failing_progress_stops_rest(collector: Collector, submit: Submit) -> None:
+def test_failing_progress_stops_rest(collector: Collector, submit: Submit):
     def progress(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
@@ -263,7 +259,7 @@ def test_failing_progress_stops_rest(collector: Collector, submit: Submit) -> No
     assert len(collector.posts) < 10
 
 
-def test_rejects_wrong_accepted_count(collector: Collector, submit: Submit) -> None:
+def test_rejects_wrong_accepted_count(collector: Collector, submit: Submit):
     reports = reports_of(collector)
     collector.faults.append(
         collector.instead(202, json={"round": "r1", "accepted": 999, "duplicate": False})
@@ -272,7 +268,7 @@ def test_rejects_wrong_accepted_count(collector: Collector, submit: Submit) -> N
         submit(reports)
 
 
-def test_keys_are_unique(collector: Collector, submit: Submit) -> None:
+def test_keys_are_unique(collector: Collector, submit: Submit):
     """Even for another run of the same reports, which is another population."""
     reports = reports_of(collector)
     submit(reports, batch_size=100)
@@ -284,7 +280,7 @@ def test_keys_are_unique(collector: Collector, submit: Submit) -> None:
 @pytest.mark.parametrize("after", [0, 3, 9])
 def test_second_call_with_secret_sends_the_rest(
     collector: Collector, submit: Submit, fault: str, after: int
-) -> None:
+):
     reports = reports_of(collector, n=950)
     options: dict[str, Any] = {"batch_size": 100, "connections": 1, "secret": SECRET}
     collector.faults.extend([lambda send: send()] * after + [getattr(collector, fault)])
@@ -296,7 +292,7 @@ def test_second_call_with_secret_sends_the_rest(
     assert submit(reports, **options) == BulkReceipt(950, 950)
 
 
-def test_rejects_other_reports_under_a_secret(collector: Collector, submit: Submit) -> None:
+def test_rejects_other_reports_under_a_secret(collector: Collector, submit: Submit):
     reports = reports_of(collector)
     submit(reports, secret=SECRET)
     with pytest.raises(RefusedError) as caught:
@@ -305,7 +301,7 @@ def test_rejects_other_reports_under_a_secret(collector: Collector, submit: Subm
     assert len(collector.stored) == 1
 
 
-def test_keys_depend_on_secret_and_batch_size(collector: Collector, submit: Submit) -> None:
+def test_keys_depend_on_secret_and_batch_size(collector: Collector, submit: Submit):
     reports = reports_of(collector)
     for options in ({"secret": SECRET}, {"secret": SECRET[::-1]}, {"batch_size": 999}):
         submit(reports, **{"batch_size": 100, "secret": SECRET, **options})
@@ -315,7 +311,7 @@ def test_keys_depend_on_secret_and_batch_size(collector: Collector, submit: Subm
 @pytest.mark.parametrize(
     "wrong", [{"batch_size": 0}, {"connections": 0}, {"connections": 65}, {"secret": b"short"}]
 )
-def test_rejects_sizes_out_of_range(collector: Collector, submit: Submit, wrong: Any) -> None:
+def test_rejects_sizes_out_of_range(collector: Collector, submit: Submit, wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         submit(reports_of(collector), **wrong)
 
@@ -323,7 +319,7 @@ def test_rejects_sizes_out_of_range(collector: Collector, submit: Submit, wrong:
 TICKETS = [f"{i:022d}.{i:022d}" for i in range(10)]
 
 
-def test_each_report_has_its_ticket(collector: Collector, submit: Submit) -> None:
+def test_each_report_has_its_ticket(collector: Collector, submit: Submit):
     reports = reports_of(collector, n=10)
     collector.rounds["r1"]["access"] = "ticket"
     collector.tickets |= set(TICKETS)
@@ -343,8 +339,8 @@ def test_each_report_has_its_ticket(collector: Collector, submit: Submit) -> Non
     ids=["too few", "one twice", "none at all"],
 )
 def test_rejects_bad_tickets_before_sending(
-    collector: Collector, submit: Submit, tickets: Any, words: str
-) -> None:
+    collector: Collector, submit: Submit, tickets, words: str
+):
     with pytest.raises(ArgumentError, match=words):
         submit(reports_of(collector, n=10), tickets=tickets)
     assert not collector.posts

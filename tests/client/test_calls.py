@@ -13,7 +13,7 @@ from ldprecover_client.calls import alarms, open_round, plan, recover
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_rejects_non_finite_number(value: float) -> None:
+def test_rejects_non_finite_number(value: float):
     with pytest.raises(ArgumentError, match=f"epsilon must be a finite number, not {value}"):
         open_round({"name": None, "epsilon": value})
     with pytest.raises(ArgumentError, match="eta must be"):
@@ -22,14 +22,14 @@ def test_rejects_non_finite_number(value: float) -> None:
         alarms("current", value)
 
 
-def test_plan_query_has_given_fields() -> None:
+def test_plan_query_has_given_fields():
     call = plan({"domain_size": 10, "users": None, "epsilon": 0.5, "error": 1e-3})
     assert call.path == "/plan?domain_size=10&epsilon=0.5&error=0.001"
     with pytest.raises(ArgumentError, match="error must be a finite number"):
         plan({"error": math.nan})
 
 
-def test_plan_without_its_solution_is_rejected() -> None:
+def test_plan_without_its_solution_is_rejected():
     planned = library_plan(PlanRequest(domain_size=4, users=9, epsilon=1.0)).to_dict()
     body = json.loads(json.dumps(planned))
     body["protocols"][0]["standard_error"] = None

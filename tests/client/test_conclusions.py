@@ -23,11 +23,11 @@ CONCLUDED: dict[str, Any] = {
 }
 
 
-def answer(**changes: Any) -> Answer:
+def answer(**changes) -> Answer:
     return Answer(200, {}, json.dumps(RECOVERY | {"conclusions": CONCLUDED | changes}).encode())
 
 
-def test_conclusions_are_read_unchanged() -> None:
+def test_conclusions_are_read_unchanged():
     assert read_recovery(answer())["conclusions"] == CONCLUDED
     nothing = dict.fromkeys(CONCLUDED, None) | {"suspects": [], "dropped": []}
     assert read_recovery(answer(**nothing))["conclusions"] == nothing
@@ -42,6 +42,6 @@ def test_conclusions_are_read_unchanged() -> None:
         {"dropped": [{"screen": "sizes", "what": "x", "reports": -1}]},
     ],
 )
-def test_rejects_conclusions_of_another_form(changes: dict[str, Any]) -> None:
+def test_rejects_conclusions_of_another_form(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError):
         read_recovery(answer(**changes))

@@ -1,7 +1,6 @@
 import gzip
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +9,10 @@ from ldprecover_client import Dataset, DatasetError, load_dataset
 
 
 @pytest.fixture
-def csv_file(tmp_path: Path) -> Any:
+def csv_file(tmp_path: Path):
     """Write a file and return its path."""
 
-    def write(content: Any, name: str = "data.csv") -> Any:
+    def write(content, name: str = "data.csv"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
@@ -29,7 +28,7 @@ def csv_file(tmp_path: Path) -> Any:
         ("emoji", 1_496, 218_477, ("0", 41_618)),
     ],
 )
-def test_shipped_data_set_has_source(name: str, d: Any, total: Any, first: Any) -> None:
+def test_shipped_data_set_has_source(name: str, d, total, first):
     data = load_dataset(name)
     assert (data.name, len(data.items), int(data.counts.sum())) == (name, d, total)
     assert (data.items[0], data.counts[0]) == first
@@ -37,13 +36,13 @@ def test_shipped_data_set_has_source(name: str, d: Any, total: Any, first: Any) 
     assert any(licence in data.source for licence in ("public domain", "PDDL", "MIT"))
 
 
-def test_frequencies_are_shares() -> None:
+def test_frequencies_are_shares():
     frequencies = load_dataset("cities").frequencies
     assert frequencies.sum() == pytest.approx(1, abs=1e-12)
     assert frequencies[0] == 8_804_190 / 65_449_206
 
 
-def test_counts_keep_file_order(csv_file: Callable[..., Path]) -> None:
+def test_counts_keep_file_order(csv_file: Callable[..., Path]):
     data = load_dataset(str(csv_file('item,count\n"b, c",3\na,0\n d , 5 \n')))
     assert data.items == ("b, c", "a", "d")
     assert data.counts.tolist() == [3, 0, 5]
@@ -60,19 +59,19 @@ def test_counts_keep_file_order(csv_file: Callable[..., Path]) -> None:
     ],
     ids=["columns elsewhere", "windows", "byte order mark", "spaced header"],
 )
-def test_reads_other_spellings_of_file(csv_file: Callable[..., Path], content: Any) -> None:
+def test_reads_other_spellings_of_file(csv_file: Callable[..., Path], content):
     data = load_dataset(csv_file(content))
     assert (data.items, data.counts.tolist()) == (("a", "b"), [1, 2])
 
 
-def test_rows_of_users_are_counted(csv_file: Callable[..., Path]) -> None:
+def test_rows_of_users_are_counted(csv_file: Callable[..., Path]):
     data = load_dataset(csv_file("id,unit\n1,E03\n2,T01\n3,E03\n4,A\n5, \n6,\n"), column="unit")
     assert data.items == ("E03", "A", "T01")
     assert data.counts.tolist() == [2, 1, 1]
     assert data.source == "column unit of the file data.csv; 2 rows without one left out"
 
 
-def test_reads_gzipped_file(csv_file: Callable[..., Path]) -> None:
+def test_reads_gzipped_file(csv_file: Callable[..., Path]):
     path = csv_file(gzip.compress(b"CITY\n1\n2\n1\n"), "extract.csv.gz")
     assert load_dataset(path, column="CITY").items == ("1", "2")
 
@@ -97,15 +96,13 @@ def test_reads_gzipped_file(csv_file: Callable[..., Path]) -> None:
         ('item,count\n"a,1\nb,2\n', "not a CSV file"),
     ],
 )
-def test_rejects_malformed_file_with_place(
-    csv_file: Callable[..., Path], content: Any, words: str
-) -> None:
+def test_rejects_malformed_file_with_place(csv_file: Callable[..., Path], content, words: str):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content))
     assert words in str(caught.value)
 
 
-def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]) -> None:
+def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file("root:secret:0\n", "passwd"))
     assert "passwd has no column 'item'; it has one column" in str(caught.value)
@@ -120,38 +117,36 @@ def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]) -> 
         ("a,CITY\n1,2\n3\n", "row 3: too few cells"),
     ],
 )
-def test_rejects_uncountable_column(
-    csv_file: Callable[..., Path], content: Any, words: str
-) -> None:
+def test_rejects_uncountable_column(csv_file: Callable[..., Path], content, words: str):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content), column="CITY")
     assert words in str(caught.value)
 
 
-def test_missing_file_error_lists_names() -> None:
+def test_missing_file_error_lists_names():
     with pytest.raises(
         DatasetError, match="no file town, and no data set of that name: cities, fire, emoji"
     ):
         load_dataset("town")
 
 
-def test_rejects_folder(tmp_path: Path) -> None:
+def test_rejects_folder(tmp_path: Path):
     with pytest.raises(DatasetError, match="cannot be read"):
         load_dataset(tmp_path)
 
 
-def test_rejects_false_gzip(csv_file: Callable[..., Path]) -> None:
+def test_rejects_false_gzip(csv_file: Callable[..., Path]):
     with pytest.raises(DatasetError, match="cannot be read"):
         load_dataset(csv_file("item,count\na,1\nb,2\n", "data.csv.gz"))
 
 
-def test_rejects_truncated_gzip(csv_file: Callable[..., Path]) -> None:
+def test_rejects_truncated_gzip(csv_file: Callable[..., Path]):
     whole = gzip.compress(b"item,count\n" + b"".join(b"%d,1\n" % i for i in range(5000)))
     with pytest.raises(DatasetError, match="not a CSV file"):
         load_dataset(csv_file(whole[:-2000], "data.csv.gz"))
 
 
-def test_rejects_column_of_shipped_data_set() -> None:
+def test_rejects_column_of_shipped_data_set():
     with pytest.raises(DatasetError, match="counted already"):
         load_dataset("cities", column="item")
 
@@ -164,6 +159,6 @@ def test_rejects_column_of_shipped_data_set() -> None:
         (("a", "b"), [1, -2], "0 or more"),
     ],
 )
-def test_rejects_invalid_data_set(items: Any, counts: Any, words: str) -> None:
+def test_rejects_invalid_data_set(items, counts, words: str):
     with pytest.raises(DatasetError, match=words):
         Dataset("mine", items, counts, "made up")

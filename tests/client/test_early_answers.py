@@ -6,7 +6,6 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from tests.client.messages import ACCEPTED
@@ -79,7 +78,7 @@ def serving(*turns: Turn) -> Iterator[str]:
 
 
 @pytest.fixture
-def send(client_class: Any) -> Callable[..., object]:
+def send(client_class) -> Callable[..., object]:
     """Submit packed reports to a URL by either kind of client."""
 
     def call(url: str, packed: bytes, timeout: float = 30.0) -> object:
@@ -89,7 +88,7 @@ def send(client_class: Any) -> Callable[..., object]:
     return call
 
 
-def test_early_response_is_read() -> None:
+def test_early_response_is_read():
     """The server answers and closes before it has the whole body."""
 
     def refuse(connection: socket.socket, over: threading.Event) -> None:
@@ -106,7 +105,7 @@ def test_early_response_is_read() -> None:
 
 
 @pytest.mark.parametrize("size", [4, len(BODY)])
-def test_reset_connection_is_retried(send: Callable[..., object], size: int) -> None:
+def test_reset_connection_is_retried(send: Callable[..., object], size: int):
     heads = []
 
     def evict(connection: socket.socket, over: threading.Event) -> None:

@@ -36,7 +36,7 @@ class Time:
         self.now = 0.0
         self.sleeps: list[float] = []
 
-    def clock(self) -> Any:
+    def clock(self):
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -47,27 +47,27 @@ class Time:
 class Half(random.Random):
     """A generator that always returns one half."""
 
-    def random(self) -> Any:
+    def random(self):
         return 0.5
 
 
 @pytest.fixture
-def time() -> Any:
+def time():
     return Time()
 
 
 @pytest.fixture
-def submit(client_class: Any, collector: Collector, time: Time) -> Any:
+def submit(client_class, collector: Collector, time: Time):
     """Submit PACKED under KEY to the collector's r1, by either kind of client."""
 
     def call(
-        round_: Any = "r1",
+        round_="r1",
         packed: bytes = PACKED,
         key: str = KEY,
         *,
         compress: bool = False,
-        **options: Any,
-    ) -> Any:
+        **options,
+    ):
         options = {
             "transport": httpx.MockTransport(collector),
             "rng": Half(),
@@ -81,9 +81,7 @@ def submit(client_class: Any, collector: Collector, time: Time) -> Any:
     return call
 
 
-def test_submission_has_packed_bytes_and_key(
-    collector: Collector, submit: Callable[..., Any]
-) -> None:
+def test_submission_has_packed_bytes_and_key(collector: Collector, submit: Callable[..., Any]):
     collector.add()
     assert submit() == {"round": "r1", "accepted": 2, "duplicate": False}
     (post,) = collector.posts
@@ -94,9 +92,7 @@ def test_submission_has_packed_bytes_and_key(
 
 
 @pytest.mark.parametrize("status", [429, 507])
-def test_transient_status_is_retried(
-    collector: Collector, submit: Callable[..., Any], status: int
-) -> None:
+def test_transient_status_is_retried(collector: Collector, submit: Callable[..., Any], status: int):
     collector.add()
     collector.faults.extend(
         [collector.busy(status), collector.instead(status, text="no problem document")]
@@ -107,7 +103,7 @@ def test_transient_status_is_retried(
 
 def test_missing_plugin_is_not_retried(
     collector: Collector, submit: Callable[..., Any], time: Time
-) -> None:
+):
     collector.add()
     collector.faults.append(lambda request: collector.problem(503, "plugin-not-loaded"))
     with pytest.raises(UnansweredError, match=r"answered 503 to .*, once") as caught:
@@ -116,9 +112,7 @@ def test_missing_plugin_is_not_retried(
     assert time.sleeps == []
 
 
-def test_waits_for_retry_after(
-    collector: Collector, submit: Callable[..., Any], time: Time
-) -> None:
+def test_waits_for_retry_after(collector: Collector, submit: Callable[..., Any], time: Time):
     collector.add()
     collector.faults.append(collector.busy(503, **{"Retry-After": "7"}))
     date = {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT", "Date": "Fri, 31 Dec 1999 23:59:50 GMT"}
@@ -127,7 +121,7 @@ def test_waits_for_retry_after(
     assert time.sleeps == [7.25, 9.5]
 
 
-def test_error_names_last_status(collector: Collector, submit: Callable[..., Any]) -> None:
+def test_error_names_last_status(collector: Collector, submit: Callable[..., Any]):
     collector.add()
     collector.faults.extend(
         [lambda send: collector.problem(507, "of-a-later-version", "its reason")] * 50
@@ -148,8 +142,8 @@ def test_error_names_last_status(collector: Collector, submit: Callable[..., Any
     ],
 )
 def test_unanswered_error_has_in_doubt(
-    collector: Collector, submit: Callable[..., Any], faults: Any, in_doubt: bool
-) -> None:
+    collector: Collector, submit: Callable[..., Any], faults, in_doubt: bool
+):
     collector.add()
     collector.faults.extend(
         getattr(collector, f) if isinstance(f, str) else collector.busy(f) for f in faults
@@ -162,7 +156,7 @@ def test_unanswered_error_has_in_doubt(
 @pytest.mark.parametrize("status", [400, 409, 501])
 def test_refusal_is_raised_without_retry(
     collector: Collector, submit: Callable[..., Any], status: int
-) -> None:
+):
     collector.add()
     refusal = collector.problem(status, "some-kind", "a reason")
     collector.faults.append(lambda send: refusal)
@@ -179,7 +173,7 @@ def test_refusal_is_raised_without_retry(
 @pytest.mark.parametrize("status", [200, 204, 404])
 def test_rejects_response_of_foreign_server(
     collector: Collector, submit: Callable[..., Any], status: int
-) -> None:
+):
     """A login page of a network answers 200 to everything."""
     collector.add()
     collector.faults.append(collector.instead(status, html="<h1>Welcome to the hotel</h1>"))
@@ -190,9 +184,7 @@ def test_rejects_response_of_foreign_server(
 
 
 @pytest.mark.parametrize("status", [302, 308])
-def test_redirect_is_not_followed(
-    collector: Collector, submit: Callable[..., Any], status: int
-) -> None:
+def test_redirect_is_not_followed(collector: Collector, submit: Callable[..., Any], status: int):
     collector.add()
     collector.faults.append(
         collector.instead(status, headers={"Location": "http://elsewhere.test/"})
@@ -204,7 +196,7 @@ def test_redirect_is_not_followed(
 
 def test_rejects_endless_response(
     collector: Collector, submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The generator of the response shows how far it was read."""
     collector.add()
     monkeypatch.setattr(client_http, "MAX_ANSWER_BYTES", 100_000)
@@ -227,7 +219,7 @@ def test_rejects_endless_response(
     assert given_out == 101_000
 
 
-def test_rejects_compressed_response(collector: Collector, submit: Callable[..., Any]) -> None:
+def test_rejects_compressed_response(collector: Collector, submit: Callable[..., Any]):
     collector.add()
     bomb = gzip.compress(bytes(1 << 20))
     collector.faults.append(
@@ -240,7 +232,7 @@ def test_rejects_compressed_response(collector: Collector, submit: Callable[...,
     assert collector.posts[0].headers["Accept-Encoding"] == "identity"
 
 
-def test_sends_no_cookie(collector: Collector, submit: Callable[..., Any]) -> None:
+def test_sends_no_cookie(collector: Collector, submit: Callable[..., Any]):
     """A cookie would link the requests of one user."""
     collector.add()
     collector.faults.append(
@@ -255,7 +247,7 @@ def test_sends_no_cookie(collector: Collector, submit: Callable[..., Any]) -> No
 
 def test_gzipped_submission_is_deterministic(
     collector: Collector, submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     collector.add()
     collector.faults.extend([collector.busy(), collector.instead(202, json=ACCEPTED)])
     submit(compress=True)
@@ -271,22 +263,22 @@ def test_gzipped_submission_is_deterministic(
 @pytest.mark.parametrize("key", ["", "x" * 65, "with space"])
 def test_rejects_invalid_idempotency_key(
     collector: Collector, submit: Callable[..., Any], key: str
-) -> None:
+):
     with pytest.raises(ArgumentError, match="idempotency key"):
         submit(key=key)
     assert not collector.requests
 
 
 @pytest.mark.parametrize("key", ["", " spaced", "ümlaut", "line\nbreak"])
-def test_rejects_invalid_access_key(key: str) -> None:
+def test_rejects_invalid_access_key(key: str):
     with pytest.raises(ArgumentError, match="key"):
         Client("http://a.test", key=key)
 
 
 @pytest.mark.parametrize("reference", ["..", "a/b", "a?b", None])
 def test_rejects_reference_that_changes_path(
-    collector: Collector, submit: Callable[..., Any], reference: Any
-) -> None:
+    collector: Collector, submit: Callable[..., Any], reference
+):
     with pytest.raises(ArgumentError, match="a round must be named by"):
         submit(reference)
     assert not collector.requests
@@ -302,21 +294,21 @@ def test_rejects_reference_that_changes_path(
         "http://a.test:99999",
     ],
 )
-def test_rejects_invalid_url(url: str) -> None:
+def test_rejects_invalid_url(url: str):
     with pytest.raises(ArgumentError, match="URL"):
         Client(url)
 
 
-def test_error_does_not_repeat_password() -> None:
+def test_error_does_not_repeat_password():
     with pytest.raises(ArgumentError) as caught:
         Client("http://user:hunter2@a.test")
     assert "hunter2" not in str(caught.value)
 
 
-def test_url_may_have_path() -> None:
+def test_url_may_have_path():
     log = []
 
-    def answer(request: httpx.Request) -> Any:
+    def answer(request: httpx.Request):
         log.append(str(request.url))
         return httpx.Response(200, json=VERSION)
 
@@ -325,7 +317,7 @@ def test_url_may_have_path() -> None:
     assert log == ["https://a.test/ldp/version"]
 
 
-def test_rounds_come_in_pages() -> None:
+def test_rounds_come_in_pages():
     stub = Stub(*[httpx.Response(200, json={"rounds": []})] * 2)
     with stub.client() as server:
         assert server.rounds() == server.rounds(before="r1") == ()
@@ -347,16 +339,14 @@ def test_rounds_come_in_pages() -> None:
         ),
     ],
 )
-def test_open_round_is_retried_only_if_unsent(
-    outcomes: Any, error: type[Exception], requests: int
-) -> None:
+def test_open_round_is_retried_only_if_unsent(outcomes, error: type[Exception], requests: int):
     stub = Stub(*outcomes, httpx.Response(418))
     with stub.client() as server, pytest.raises(error):
         server.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert len(stub.requests) == requests
 
 
-def test_rejects_fields_that_are_not_json() -> None:
+def test_rejects_fields_that_are_not_json():
     stub = Stub()
     with stub.client() as server, pytest.raises(ArgumentError, match="JSON"):
         server.recover("r1", targets={1, 2})
@@ -366,7 +356,7 @@ def test_rejects_fields_that_are_not_json() -> None:
 @pytest.mark.parametrize(
     "outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")]
 )
-def test_ready_asks_once(outcome: Any) -> None:
+def test_ready_asks_once(outcome):
     stub = Stub(outcome)
     with stub.client() as server:
         assert server.ready() is False
@@ -379,7 +369,7 @@ def certificate_reads(monkeypatch: pytest.MonkeyPatch):
     reads = []
     create = httpx.create_ssl_context
 
-    def counted(*args: Any, **options: Any) -> Any:
+    def counted(*args, **options):
         reads.append(1)
         return create(*args, **options)
 
@@ -390,7 +380,7 @@ def certificate_reads(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_plain_http_reads_no_certificates(certificate_reads: Any, kind: Any) -> None:
+def test_plain_http_reads_no_certificates(certificate_reads, kind):
     for _ in range(3):
         kind("http://a.test")
     assert not certificate_reads
@@ -402,7 +392,7 @@ def contexts(monkeypatch: pytest.MonkeyPatch):
     contexts: list[ssl.SSLContext] = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
-        def recorded(self, *args: Any, _init: Any = kind.__init__, **options: Any) -> None:
+        def recorded(self, *args, _init=kind.__init__, **options) -> None:
             contexts.append(options["verify"])
             _init(self, *args, **options)
 
@@ -411,8 +401,8 @@ def contexts(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_certificates_are_read_once(
-    certificate_reads: Any, contexts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+    certificate_reads, contexts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     for kind in (Client, AsyncClient, Client):
         kind("https://a.test")
     assert len(set(contexts)) == len(certificate_reads) == 1
@@ -424,7 +414,7 @@ def test_certificates_are_read_once(
     assert len(certificate_reads) == 2
 
 
-def test_plain_http_trusts_no_certificate(contexts: Any) -> None:
+def test_plain_http_trusts_no_certificate(contexts):
     Client("http://a.test")
     assert contexts[0].verify_mode is ssl.CERT_REQUIRED
     assert not contexts[0].get_ca_certs()

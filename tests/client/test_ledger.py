@@ -25,12 +25,12 @@ NEVER = 1.0e9
 
 def claim(
     ledger: Ledger,
-    round_id: Any = "r1",
+    round_id="r1",
     epsilon: float = 0.5,
-    packed: Any = b"\x01\x02",
-    digest: Any = "d",
+    packed=b"\x01\x02",
+    digest="d",
     url: str = "http://a.test",
-) -> Any:
+):
     return ledger.claim(
         server_url=url, round_id=round_id, digest=digest, epsilon=epsilon, perturb=lambda: packed
     )
@@ -65,7 +65,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., object]], 
 
     def install(on_execute: Callable[..., object]) -> None:
         class Watched(sqlite3.Connection):
-            def execute(self, sql: Any, *args: Any) -> Any:
+            def execute(self, sql, *args):
                 result = super().execute(sql, *args)
                 on_execute(super(), sql)
                 return result
@@ -78,16 +78,16 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., object]], 
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Any:
+def path(tmp_path: Path):
     return tmp_path / "state" / "ledger.sqlite3"
 
 
 @pytest.fixture(params=["file", "memory"])
-def ledger(request: pytest.FixtureRequest, path: Path) -> Any:
+def ledger(request: pytest.FixtureRequest, path: Path):
     return Ledger(path) if request.param == "file" else Ledger.in_memory()
 
 
-def test_first_claim_is_pending(ledger: Ledger) -> None:
+def test_first_claim_is_pending(ledger: Ledger):
     entry, new = claim(ledger)
     assert new
     assert (entry.round_id, entry.server_url, entry.epsilon, entry.packed) == (
@@ -100,13 +100,13 @@ def test_first_claim_is_pending(ledger: Ledger) -> None:
     assert ledger.entries() == ledger.pending() == (entry,)
 
 
-def test_key_is_128_random_bits(ledger: Ledger) -> None:
+def test_key_is_128_random_bits(ledger: Ledger):
     keys = [claim(ledger, f"r{i}", 0.01)[0].key for i in range(20)]
     assert len(set(keys)) == 20
     assert all(len(key) == 32 and int(key, 16) >= 0 for key in keys)
 
 
-def test_second_claim_returns_first_entry(ledger: Ledger) -> None:
+def test_second_claim_returns_first_entry(ledger: Ledger):
     first, _ = claim(ledger)
 
     def perturb() -> NoReturn:
@@ -118,7 +118,7 @@ def test_second_claim_returns_first_entry(ledger: Ledger) -> None:
     assert (again, new) == (first, False)
 
 
-def test_failed_perturbing_leaves_no_entry(ledger: Ledger) -> None:
+def test_failed_perturbing_leaves_no_entry(ledger: Ledger):
     def perturb() -> NoReturn:
         raise RuntimeError("no randomness")
 
@@ -128,7 +128,7 @@ def test_failed_perturbing_leaves_no_entry(ledger: Ledger) -> None:
     assert claim(ledger)[1]
 
 
-def test_entry_settles_once(ledger: Ledger) -> None:
+def test_entry_settles_once(ledger: Ledger):
     claim(ledger)
     ledger.settle("r1", "refused", "the round is closed")
     ledger.settle("r1", "accepted")
@@ -138,7 +138,7 @@ def test_entry_settles_once(ledger: Ledger) -> None:
     assert ledger.spent == 0.5
 
 
-def test_total_epsilon_is_limited(path: Path) -> None:
+def test_total_epsilon_is_limited(path: Path):
     ledger = Ledger(path, max_total_epsilon=1.2)
     claim(ledger, "r1", 0.5)
     claim(ledger, "r2", 0.5)
@@ -151,7 +151,7 @@ def test_total_epsilon_is_limited(path: Path) -> None:
 
 
 @given(st.integers(1, 60), st.sampled_from([0.01, 0.1, 0.3, 0.7, 1.1]))
-def test_total_may_equal_limit(count: Any, epsilon: float) -> None:
+def test_total_may_equal_limit(count, epsilon: float):
     """Sums are decimal: 0.1 forty times is exactly 4."""
     limit = float(f"{count * epsilon:.10g}")
     ledger = Ledger.in_memory(max_total_epsilon=limit)
@@ -162,7 +162,7 @@ def test_total_may_equal_limit(count: Any, epsilon: float) -> None:
         claim(ledger, "one more", epsilon)
 
 
-def test_infinity_lifts_the_limit() -> None:
+def test_infinity_lifts_the_limit():
     ledger = Ledger.in_memory(max_total_epsilon=math.inf)
     for i in range(100):
         claim(ledger, f"r{i}", 10.0)
@@ -170,26 +170,26 @@ def test_infinity_lifts_the_limit() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan])
-def test_rejects_invalid_limit(limit: Any) -> None:
+def test_rejects_invalid_limit(limit):
     with pytest.raises(ArgumentError, match="max_total_epsilon"):
         Ledger.in_memory(max_total_epsilon=limit)
 
 
-def test_ledger_survives_restart(path: Path) -> None:
+def test_ledger_survives_restart(path: Path):
     entry, _ = claim(Ledger(path))
     reopened = Ledger(path)
     assert reopened.pending() == (entry,)
     assert claim(reopened, packed=b"other") == (entry, False)
 
 
-def test_new_ledger_is_private(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_ledger_is_private(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Path, "chmod", None)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_sqlite_journal_is_private(path: Path, watch: Any) -> None:
+def test_sqlite_journal_is_private(path: Path, watch):
     """The journal contains the same pages during a claim."""
     modes: list[int] = []
     ledger = Ledger(path)
@@ -203,7 +203,7 @@ def test_sqlite_journal_is_private(path: Path, watch: Any) -> None:
             other.execute("BEGIN IMMEDIATE")
         return b"\x01"
 
-    def look(db: Any, sql: str) -> None:
+    def look(db, sql: str) -> None:
         if sql.startswith("INSERT"):
             modes.extend(stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir())
 
@@ -212,14 +212,14 @@ def test_sqlite_journal_is_private(path: Path, watch: Any) -> None:
     assert modes == [0o600, 0o600]
 
 
-def test_shared_ledger_becomes_private(path: Path) -> None:
+def test_shared_ledger_becomes_private(path: Path):
     Ledger(path)
     path.chmod(0o644)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_default_path_is_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_path_is_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     ledger = Ledger()
@@ -231,18 +231,18 @@ def test_default_path_is_state_directory(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(ledger.entries()) == 1
 
 
-def test_path_may_contain_uri_characters(tmp_path: Path) -> None:
+def test_path_may_contain_uri_characters(tmp_path: Path):
     path = tmp_path / "a?mode=memory#50%25 of" / "l'edger.db"
     claim(Ledger(str(path)))
     assert path.stat().st_size > 0
     assert len(Ledger(path).pending()) == 1
 
 
-def test_claim_is_synced_to_disk(path: Path, watch: Any) -> None:
+def test_claim_is_synced_to_disk(path: Path, watch):
     """SQLite's EXTRA (3) syncs the file, and its directory after the journal is removed."""
     levels: list[object] = []
 
-    def look(db: Any, sql: str) -> None:
+    def look(db, sql: str) -> None:
         if sql.startswith("INSERT"):
             for name in ("synchronous", "journal_mode"):
                 levels.append(db.execute(f"PRAGMA {name}").fetchone()[0])
@@ -253,7 +253,7 @@ def test_claim_is_synced_to_disk(path: Path, watch: Any) -> None:
     assert levels == [3, "delete"]
 
 
-def test_racing_threads_perturb_once(ledger: Ledger) -> None:
+def test_racing_threads_perturb_once(ledger: Ledger):
     perturbed: list[int] = []
     claims: list[Any] = []
 
@@ -272,7 +272,7 @@ def test_racing_threads_perturb_once(ledger: Ledger) -> None:
     assert [new for _, new in claims].count(True) == 1
 
 
-def test_racing_threads_cannot_exceed_total(path: Path) -> None:
+def test_racing_threads_cannot_exceed_total(path: Path):
     ledger = Ledger(path, max_total_epsilon=1.0)
     refused: list[int] = []
 
@@ -336,7 +336,7 @@ def readable_by_all(path: Path) -> None:
         (readable_by_all, "is not a ledger"),
     ],
 )
-def test_invalid_ledger_is_rejected_unchanged(path: Path, spoil: Any, words: str) -> None:
+def test_invalid_ledger_is_rejected_unchanged(path: Path, spoil, words: str):
     spoil(path)
     before = (path.stat().st_mode, path.read_bytes() if path.is_file() else None)
     with pytest.raises(LedgerError, match=words) as caught:
@@ -346,7 +346,7 @@ def test_invalid_ledger_is_rejected_unchanged(path: Path, spoil: Any, words: str
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_rejects_special_file_unchanged(tmp_path: Path) -> None:
+def test_rejects_special_file_unchanged(tmp_path: Path):
     """Root could otherwise make /dev/null private."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o644)
@@ -355,7 +355,7 @@ def test_rejects_special_file_unchanged(tmp_path: Path) -> None:
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
 
 
-def test_interrupted_creation_is_repeated(path: Path) -> None:
+def test_interrupted_creation_is_repeated(path: Path):
     """A crash in the first commit: the first page is torn, and the journal says it was empty."""
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\0" * 4096)
@@ -370,7 +370,7 @@ def test_interrupted_creation_is_repeated(path: Path) -> None:
     assert not journal.exists()
 
 
-def test_deleted_ledger_is_not_recreated(path: Path) -> None:
+def test_deleted_ledger_is_not_recreated(path: Path):
     """An empty ledger would allow a second report."""
     ledger = Ledger(path)
     claim(ledger)
@@ -380,7 +380,7 @@ def test_deleted_ledger_is_not_recreated(path: Path) -> None:
     assert not path.exists()
 
 
-def test_rejects_emptied_ledger(path: Path) -> None:
+def test_rejects_emptied_ledger(path: Path):
     ledger = Ledger(path)
     claim(ledger)
     path.write_bytes(b"")
@@ -388,7 +388,7 @@ def test_rejects_emptied_ledger(path: Path) -> None:
         claim(ledger)
 
 
-def test_locked_ledger_is_ledger_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_ledger_is_ledger_error(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ledger_module, "_LOCK_TIMEOUT", 0.0)
     ledger = Ledger(path)
     with sqlite3.connect(path) as holder:
@@ -399,13 +399,13 @@ def test_locked_ledger_is_ledger_error(path: Path, monkeypatch: pytest.MonkeyPat
     assert claim(ledger)[1]
 
 
-def test_repr_hides_key_and_report(ledger: Ledger) -> None:
+def test_repr_hides_key_and_report(ledger: Ledger):
     entry, _ = claim(ledger)
     assert entry.key not in repr(entry)
     assert "packed" not in repr(entry)
 
 
-def test_ticket_changes_only_without_open_try(ledger: Ledger) -> None:
+def test_ticket_changes_only_without_open_try(ledger: Ledger):
     claim(ledger)
     first = ledger.begin_try("r1", "a")
     assert (first.ticket, first.open_tries) == ("a", 1)

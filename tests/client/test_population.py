@@ -1,6 +1,5 @@
 import math
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ WEIGHTS = [10, 5, 4, 1]
 
 
 @pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
-def test_counts_match_values(draw: Any) -> None:
+def test_counts_match_values(draw):
     users = Population(WEIGHTS, 1003, seed=7, draw=draw)
     values = users.values()
     assert values.shape == (1003,)
@@ -26,13 +25,13 @@ def test_counts_match_values(draw: Any) -> None:
     np.testing.assert_array_equal(users.frequencies, users.counts / 1003)
 
 
-def test_apportioned_counts_are_proportional() -> None:
+def test_apportioned_counts_are_proportional():
     np.testing.assert_array_equal(Population(WEIGHTS, 20, 0, "apportioned").counts, WEIGHTS)
     np.testing.assert_array_equal(Population([1, 1, 1], 2, 0, "apportioned").counts, [1, 1, 0])
 
 
 @given(st.lists(st.integers(0, 10**10), min_size=2, max_size=50).filter(any))
-def test_apportioning_all_users_gives_counts(counts: Any) -> None:
+def test_apportioning_all_users_gives_counts(counts):
     n = sum(counts)
     if n <= 10**15:  # quotas are doubles
         np.testing.assert_array_equal(Population(counts, n, 0, "apportioned").counts, counts)
@@ -42,13 +41,13 @@ def test_apportioning_all_users_gives_counts(counts: Any) -> None:
     st.lists(st.floats(0, 1e6), min_size=2, max_size=50).filter(lambda w: sum(w) > 1e-3),
     st.integers(1, 10**6),
 )
-def test_apportioned_counts_are_within_one_of_quota(weights: Any, n: int) -> None:
+def test_apportioned_counts_are_within_one_of_quota(weights, n: int):
     counts = Population(weights, n, 0, "apportioned").counts
     assert counts.sum() == n
     assert (np.abs(counts - np.array(weights) / math.fsum(weights) * n) < 1 + 1e-6).all()
 
 
-def test_multinomial_counts_have_right_variance() -> None:
+def test_multinomial_counts_have_right_variance():
     """Chi-squared with 101 degrees of freedom, seed fixed; a fresh seed would fail 1 in 10^9."""
     cities = load_dataset("cities")
     users = Population.of(cities, 389_894, seed=1)
@@ -58,7 +57,7 @@ def test_multinomial_counts_have_right_variance() -> None:
     assert 101 - 6 * spread < statistic < 101 + 7 * spread
 
 
-def test_values_are_in_random_order() -> None:
+def test_values_are_in_random_order():
     """The first half holds an item as often as the second, to six standard errors; seed fixed."""
     users = Population(WEIGHTS, 100_000, seed=3, draw="apportioned")
     half = np.bincount(users.values()[:50_000], minlength=4) / 50_000
@@ -69,7 +68,7 @@ def test_values_are_in_random_order() -> None:
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 @pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
-def test_seed_determines_users_and_reports(oracle: Any, draw: Any) -> None:
+def test_seed_determines_users_and_reports(oracle, draw):
     first, again = (Population(WEIGHTS, 500, 11, draw) for _ in range(2))
     again.reports(ORACLES[1])
     np.testing.assert_array_equal(first.values(), again.values())
@@ -95,18 +94,18 @@ def test_seed_determines_users_and_reports(oracle: Any, draw: Any) -> None:
         {"items": ("a",)},
     ],
 )
-def test_rejects_invalid_population(wrong: Any) -> None:
+def test_rejects_invalid_population(wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Population(**({"weights": WEIGHTS, "n": 5, "seed": 0} | wrong))
 
 
-def test_truth_is_read_only() -> None:
+def test_truth_is_read_only():
     users = Population(WEIGHTS, 5, 0)
     with pytest.raises(ValueError, match="read-only"):
         users.counts[0] = 99
 
 
-def test_all_users_report_to_round(collector: Collector) -> None:
+def test_all_users_report_to_round(collector: Collector):
     collector.add()
     users = Population(WEIGHTS, 1234, 9, items=collector.ITEMS)
     sent = users.report_to(collector.client(), batch_size=100, progress=None)
@@ -119,7 +118,7 @@ def test_all_users_report_to_round(collector: Collector) -> None:
     assert bodies == {packed[i : i + size] for i in range(0, len(packed), size)}
 
 
-def test_rejects_round_with_other_items(collector: Collector) -> None:
+def test_rejects_round_with_other_items(collector: Collector):
     collector.add()
     users = Population(WEIGHTS, 10, 9, items=("a", "b", "c", "d"))
     with pytest.raises(ArgumentError, match="not those of these users"):
@@ -129,7 +128,7 @@ def test_rejects_round_with_other_items(collector: Collector) -> None:
 
 def test_bar_shows_progress_on_terminal(
     collector: Collector, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     collector.add()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     Population(WEIGHTS, 100, 9).report_to(collector.client())
@@ -143,8 +142,8 @@ def test_no_bar_without_terminal(
     collector: Collector,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    closed: Any,
-) -> None:
+    closed,
+):
     collector.add()
     monkeypatch.setenv("FORCE_COLOR", "1")
     if closed:
@@ -155,6 +154,6 @@ def test_no_bar_without_terminal(
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
-def test_reports_that_memory_cannot_hold_are_an_error(oracle: Any) -> None:
+def test_reports_that_memory_cannot_hold_are_an_error(oracle):
     with pytest.raises(ParameterError, match="users must be at most"):
         Population(WEIGHTS, 10**12, seed=0).reports(oracle)

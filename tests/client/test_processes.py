@@ -5,7 +5,7 @@ import queue
 import signal
 import threading
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from tests.client.conftest import Collector, Send
@@ -55,18 +55,18 @@ except AlreadyReportedError:
 """
 
 
-def start(url: str, ledger: Path, value: Any, die: Any = "never", *ticket: str) -> Any:
+def start(url: str, ledger: Path, value, die="never", *ticket: str):
     arguments = (url, str(ledger), str(value), die, *ticket)
     return start_python("-c", REPORT, *arguments, folder=Path.cwd(), environment=os.environ)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Any:
+def path(tmp_path: Path):
     return tmp_path / "ledger.sqlite3"
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_kill_before_send_repeats_bytes(collector: Collector, path: Path, again: Any) -> None:
+def test_kill_before_send_repeats_bytes(collector: Collector, path: Path, again):
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "before sending")
@@ -81,7 +81,7 @@ def test_kill_before_send_repeats_bytes(collector: Collector, path: Path, again:
 
 
 @pytest.mark.parametrize("again", ["resume", "report"])
-def test_kill_before_response_repeats_bytes(collector: Collector, path: Path, again: Any) -> None:
+def test_kill_before_response_repeats_bytes(collector: Collector, path: Path, again):
     collector.add()
     pids: queue.Queue[int] = queue.Queue()
 
@@ -103,33 +103,7 @@ def test_kill_before_response_repeats_bytes(collector: Collector, path: Path, ag
     assert [entry.state for entry in Ledger(path).entries()] == ["accepted"]
 
 
-@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
-def test_kill_after_try_keeps_ticket(collector: Collector, path: Path, stored: Any) -> None:
-    """The next process cannot know whether the try was taken."""
-    collector.add(access="ticket")
-    first, second = (letter * 22 + "." + letter * 22 for letter in "ab")
-    collector.tickets |= {first, second}
-    pids: queue.Queue[int] = queue.Queue()
-
-    def kill_the_sender(send: Send) -> NoReturn:
-        if stored:
-            send()
-        os.kill(pids.get(), signal.SIGKILL)
-        raise httpx.ReadError("it is dead")
-
-    collector.faults.append(kill_the_sender)
-    with collector.listening() as url:
-        child = start(url, path, 0, "never", first)
-        pids.put(int(child.stdout.readline().split()[1]))
-        child.communicate()
-        assert child.returncode == -signal.SIGKILL
-        output, errors = start(url, path, 0, "never", second).communicate()
-    assert (output.splitlines()[1:], errors) == (["accepted"], "")
-    assert [ticket for ticket, _ in collector.sent] == [first, first]
-    assert list(collector.stored) == [first]
-
-
-def finish(url: str, path: Path, again: Any) -> None:
+def finish(url: str, path: Path, again) -> None:
     """Restart: resume, or report another value in a new process."""
     if again == "resume":
         (receipt,) = Reporter(url, "r1", ledger=Ledger(path)).resume()
@@ -141,7 +115,7 @@ def finish(url: str, path: Path, again: Any) -> None:
     assert output.splitlines()[1:] == ["accepted"], "nothing is perturbed a second time"
 
 
-def test_kill_while_perturbing_leaves_nothing(collector: Collector, path: Path) -> None:
+def test_kill_while_perturbing_leaves_nothing(collector: Collector, path: Path):
     collector.add()
     with collector.listening() as url:
         child = start(url, path, 0, "while perturbing")
@@ -153,14 +127,14 @@ def test_kill_while_perturbing_leaves_nothing(collector: Collector, path: Path) 
     assert output.splitlines()[1:] == ["perturbed", "accepted"]
 
 
-def test_racing_processes_perturb_once(collector: Collector, path: Path) -> None:
+def test_racing_processes_perturb_once(collector: Collector, path: Path):
     """Both get the parameters only after both have asked for them, so they claim together."""
     collector.add()
     Ledger(path)
     together = threading.Barrier(2, timeout=60)
     answer = collector.answer
 
-    def answer_together(request: httpx.Request) -> Any:
+    def answer_together(request: httpx.Request):
         if request.method == "GET":
             together.wait()
         return answer(request)

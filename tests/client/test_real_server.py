@@ -25,7 +25,7 @@ def admin(server: ServerProcess):
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
-def test_population_is_counted_exactly(admin: Client, server: ServerProcess, protocol: str) -> None:
+def test_population_is_counted_exactly(admin: Client, server: ServerProcess, protocol: str):
     cities = load_dataset("cities")
     round_ = admin.open_round(protocol=protocol, epsilon=0.5, items=cities.items)
     users = Population.of(cities, 25_000, seed=1)
@@ -37,14 +37,14 @@ def test_population_is_counted_exactly(admin: Client, server: ServerProcess, pro
     assert sum(admin.recover(round_.id, targets=["Boston, MA"])["recovered"]) == pytest.approx(1)
 
 
-def test_reports_of_either_reporter_are_counted(admin: Client, server: ServerProcess) -> None:
+def test_reports_of_either_reporter_are_counted(admin: Client, server: ServerProcess):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3)
     Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report(1)
     asyncio.run(AsyncReporter(server.url, round_.name, ledger=Ledger.in_memory()).report(2))
     assert admin.round(round_.id).n == 2
 
 
-def test_rounds_are_opened_listed_deleted(admin: Client) -> None:
+def test_rounds_are_opened_listed_deleted(admin: Client):
     round_ = admin.open_round(protocol="grr", epsilon=1, domain_size=3)
     assert (round_.parameters.items, round_.state, round_.n) == (("0", "1", "2"), "open", 0)
     assert admin.ready()
@@ -56,9 +56,7 @@ def test_rounds_are_opened_listed_deleted(admin: Client) -> None:
         admin.parameters(round_.id)
 
 
-def test_error_without_a_key_asks_for_no_smaller_batches(
-    admin: Client, server: ServerProcess
-) -> None:
+def test_error_without_a_key_asks_for_no_smaller_batches(admin: Client, server: ServerProcess):
     """Without a key only one report a submission is allowed."""
     round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)
     reports = Population([1, 1, 1], 4000, 0).reports(round_.parameters.oracle)

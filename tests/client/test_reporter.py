@@ -30,7 +30,6 @@ from ldprecover_client import (
     UnknownProtocolError,
 )
 from ldprecover_client._httpx import httpx
-from ldprecover_client.reporter import MAX_EPSILON
 
 PROTOCOLS = ["grr", "oue", "olh"]
 
@@ -38,17 +37,17 @@ PROTOCOLS = ["grr", "oue", "olh"]
 class FixedRandomness:
     """os.urandom that repeats the same bytes and counts them."""
 
-    def __init__(self, seed: Any = 0) -> None:
+    def __init__(self, seed=0) -> None:
         self.generator = np.random.default_rng(seed)
         self.drawn = 0
 
-    def __call__(self, n: int) -> Any:
+    def __call__(self, n: int):
         self.drawn += n
         return self.generator.bytes(n)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_report_is_one_report(collector: Collector, reporter: MakeReporter, protocol: str) -> None:
+def test_report_is_one_report(collector: Collector, reporter: MakeReporter, protocol: str):
     collector.add(protocol)
     user = reporter()
     receipt = user.report("Chicago, IL")
@@ -66,9 +65,9 @@ def test_uses_operating_system_randomness(
     collector: Collector,
     reporter: MakeReporter,
     protocol: str,
-    value: Any,
+    value,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     """With the same bytes of os.urandom the oracle alone makes the same report."""
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
     monkeypatch.setattr(os, "urandom", FixedRandomness())
@@ -84,7 +83,7 @@ def test_uses_operating_system_randomness(
 
 def test_perturbs_once_for_many_tries(
     collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.request_lost, collector.busy(503)])
     randomness = FixedRandomness()
@@ -101,12 +100,12 @@ def test_perturbs_once_for_many_tries(
 
 def test_report_is_in_ledger_before_send(
     collector: Collector, reporter: MakeReporter, tmp_path: Path
-) -> None:
+):
     collector.add()
     path = tmp_path / "ledger.sqlite3"
     states: list[Any] = []
 
-    def look(send: Send) -> Any:
+    def look(send: Send):
         with sqlite3.connect(path) as db:
             states.extend(
                 db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports")
@@ -127,7 +126,7 @@ def test_only_report_depends_on_value(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     protocol: str,
-) -> None:
+):
     """If two values give the same report, requests and ledgers are equal too, to the bit.
 
     GRR cannot show this: under the same words its reports of two values always differ.
@@ -136,7 +135,7 @@ def test_only_report_depends_on_value(
     collector.add(protocol)
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
 
-    def report_of(item: Any, seed: Any) -> Any:
+    def report_of(item, seed):
         monkeypatch.setattr(os, "urandom", FixedRandomness(seed))
         return pack(oracle.perturb([item]))
 
@@ -160,8 +159,8 @@ def test_only_report_depends_on_value(
     ["Springfield", 4, True, 2.0, None],
 )
 def test_rejects_unknown_item_before_perturbing(
-    collector: Collector, reporter: MakeReporter, value: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collector: Collector, reporter: MakeReporter, value, monkeypatch: pytest.MonkeyPatch
+):
     collector.add()
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -171,7 +170,7 @@ def test_rejects_unknown_item_before_perturbing(
     assert user.ledger.entries() == ()
 
 
-def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporter) -> None:
+def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporter):
     """Errors are logged, and others read logs."""
     collector.add()
     with pytest.raises(UnknownItemError) as caught:
@@ -184,7 +183,7 @@ def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporte
 
 def test_str_is_label_and_int_is_index(
     collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The labels are numbers in another order, so "2" and 2 are different items."""
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
@@ -219,9 +218,9 @@ def test_round_for_numbers_takes_numbers(
     collector: Collector,
     reporter: MakeReporter,
     monkeypatch: pytest.MonkeyPatch,
-    value: Any,
-    item: Any,
-) -> None:
+    value,
+    item,
+):
     """-1 and 1 give one item each; other numbers give either."""
     collector.add("grr", 0.5, items=("-1", "1"))
     monkeypatch.setattr(
@@ -233,16 +232,14 @@ def test_round_for_numbers_takes_numbers(
 
 
 @pytest.mark.parametrize("value", [1.01, -2, "x", "nan", math.inf, True, None, ""])
-def test_round_for_numbers_rejects_others(
-    collector: Collector, reporter: MakeReporter, value: Any
-) -> None:
+def test_round_for_numbers_rejects_others(collector: Collector, reporter: MakeReporter, value):
     collector.add("grr", 0.5, items=("-1", "1"))
     with pytest.raises(UnknownItemError, match="in this round a value is a number from -1 to 1"):
         reporter().report(value)
     assert collector.posts == []
 
 
-def test_rejects_second_value(collector: Collector, reporter: MakeReporter) -> None:
+def test_rejects_second_value(collector: Collector, reporter: MakeReporter):
     collector.add()
     user = reporter()
     user.report(0)
@@ -251,7 +248,7 @@ def test_rejects_second_value(collector: Collector, reporter: MakeReporter) -> N
     assert len(collector.posts) == 1
 
 
-def test_same_id_is_same_round(collector: Collector, reporter: MakeReporter) -> None:
+def test_same_id_is_same_round(collector: Collector, reporter: MakeReporter):
     collector.add()
     ledger = Ledger.in_memory()
     reporter("r1", ledger=ledger).report(0)
@@ -262,7 +259,7 @@ def test_same_id_is_same_round(collector: Collector, reporter: MakeReporter) -> 
 
 def test_pending_report_replaces_second_value(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     collector.add()
     ledger = Ledger.in_memory()
     leave_pending(fault=collector.answer_lost, ledger=ledger)
@@ -274,7 +271,7 @@ def test_pending_report_replaces_second_value(
 
 def test_rejects_unknown_item_with_pending_report(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     collector.add()
     ledger = Ledger.in_memory()
     leave_pending(ledger=ledger)
@@ -283,7 +280,7 @@ def test_rejects_unknown_item_with_pending_report(
     assert len(collector.posts) == 5
 
 
-def test_current_resolves_to_id(collector: Collector, reporter: MakeReporter) -> None:
+def test_current_resolves_to_id(collector: Collector, reporter: MakeReporter):
     collector.add(id="r1")
     collector.add(id="r2")
     assert reporter("current").report(0).round_id == "r2"
@@ -292,7 +289,7 @@ def test_current_resolves_to_id(collector: Collector, reporter: MakeReporter) ->
 
 def test_resume_sends_each_under_its_key(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     for i in range(3):
         collector.add(id=f"r{i}")
     ledger = Ledger.in_memory()
@@ -316,7 +313,7 @@ def test_resume_sends_each_under_its_key(
 
 def test_resume_uses_server_of_report(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     collector.add(id="r0")
     collector.add(id="r1")
     ledger = Ledger.in_memory()
@@ -327,7 +324,7 @@ def test_resume_uses_server_of_report(
 
 def test_resume_returns_failures(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     collector.add(id="r0")
     collector.add(id="r1")
     collector.add(id="r2")
@@ -349,7 +346,7 @@ def test_resume_returns_failures(
 )
 def test_final_refusal_keeps_epsilon_spent(
     collector: Collector, reporter: MakeReporter, status: int, slug: str
-) -> None:
+):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -372,7 +369,7 @@ def test_final_refusal_keeps_epsilon_spent(
 )
 def test_other_refusal_leaves_report_pending(
     collector: Collector, reporter: MakeReporter, status: int, slug: str
-) -> None:
+):
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
@@ -392,9 +389,7 @@ def test_other_refusal_leaves_report_pending(
     ],
     ids=["no problem", "garbage", "two accepted", "another round"],
 )
-def test_wrong_response_leaves_report_pending(
-    collector: Collector, reporter: MakeReporter, answer: Any
-) -> None:
+def test_wrong_response_leaves_report_pending(collector: Collector, reporter: MakeReporter, answer):
     collector.add()
     collector.faults.append(collector.instead(**answer))
     user = reporter()
@@ -406,13 +401,13 @@ def test_wrong_response_leaves_report_pending(
 
 def test_late_refusal_keeps_accepted(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     """Two processes resend: one is answered, then the round is deleted and the other refused."""
     collector.add()
     ledger = Ledger.in_memory()
     leave_pending(fault=collector.answer_lost, ledger=ledger)
 
-    def other_first(send: Send) -> Any:
+    def other_first(send: Send):
         ledger.settle("r1", "accepted")
         return collector.problem(404, "round-not-found")
 
@@ -433,11 +428,11 @@ def test_late_refusal_keeps_accepted(
 def test_rejects_invalid_round_before_perturbing(
     collector: Collector,
     reporter: MakeReporter,
-    changes: Any,
+    changes,
     error: type[Exception],
     words: str,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     collector.add().update(changes)
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
@@ -447,42 +442,34 @@ def test_rejects_invalid_round_before_perturbing(
     assert user.ledger.entries() == ()
 
 
+@pytest.mark.parametrize(
+    ("options", "largest", "words"),
+    [({}, 2.0, "2.01, above your limit of 2"), ({"max_epsilon": 1.0}, 1.0, "1.01, above .* of 1")],
+)
 def test_rejects_epsilon_above_limit_before_perturbing(
-    collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collector.add(epsilon=1.1)
-    user = reporter(max_epsilon=1.0)
+    collector, reporter: MakeReporter, monkeypatch, options, largest, words
+):
+    """Section VII of the paper sweeps epsilon from 0.1 to 1.6."""
+    collector.add(epsilon=largest, id="largest")
+    collector.add(epsilon=largest + 0.01, id="above")
+    assert reporter("largest", **options).report(0).state == "accepted"
+    user = reporter("above", **options)
     monkeypatch.setattr(os, "urandom", None)
-    with pytest.raises(EpsilonTooHighError, match=r"1\.1, above your limit of 1"):
+    with pytest.raises(EpsilonTooHighError, match=words):
         user.report(0)
-    assert not collector.posts
+    assert len(collector.posts) == 1
     assert user.ledger.entries() == ()
 
 
-def test_epsilon_may_equal_limit(collector: Collector, reporter: MakeReporter) -> None:
-    collector.add(epsilon=1.0)
-    assert reporter(max_epsilon=1.0).report(0).state == "accepted"
-
-
-def test_default_limit_allows_paper_settings(collector: Collector, reporter: MakeReporter) -> None:
-    """Section VII of the paper sweeps epsilon from 0.1 to 1.6."""
-    collector.add(epsilon=1.6, id="paper")
-    collector.add(epsilon=2.01, id="beyond")
-    assert reporter("paper").report(0).state == "accepted"
-    with pytest.raises(EpsilonTooHighError):
-        reporter("beyond").report(0)
-    assert MAX_EPSILON == 2.0
-
-
 @pytest.mark.parametrize("limit", [0, -1, math.nan])
-def test_rejects_invalid_limit(reporter: MakeReporter, limit: Any) -> None:
+def test_rejects_invalid_limit(reporter: MakeReporter, limit):
     with pytest.raises(ArgumentError, match="max_epsilon"):
         reporter(max_epsilon=limit)
 
 
 def test_changed_parameters_send_nothing(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     """Otherwise a server could get a value perturbed again under the same round id."""
     collector.add(epsilon=0.5)
     ledger = Ledger.in_memory()
@@ -493,7 +480,7 @@ def test_changed_parameters_send_nothing(
     assert len(collector.posts) == 5
 
 
-def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReporter) -> None:
+def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReporter):
     def down(request: httpx.Request) -> NoReturn:
         raise httpx.ConnectError("refused")
 
@@ -505,7 +492,7 @@ def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReport
 
 def test_unwritable_ledger_sends_nothing(
     collector: Collector, reporter: MakeReporter, tmp_path: Path
-) -> None:
+):
     collector.add()
     path = tmp_path / "ledger.sqlite3"
     user = reporter(ledger=Ledger(path))
@@ -517,7 +504,7 @@ def test_unwritable_ledger_sends_nothing(
 
 def test_rejects_invalid_url_before_ledger(
     reporter: MakeReporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for kind in (Reporter, AsyncReporter):
@@ -526,7 +513,7 @@ def test_rejects_invalid_url_before_ledger(
     assert not list(tmp_path.iterdir())
 
 
-def test_cancelled_report_stays_pending(collector: Collector) -> None:
+def test_cancelled_report_stays_pending(collector: Collector):
     """Cancelled during the request, as when a page is closed."""
     collector.add()
     ledger = Ledger.in_memory()
@@ -534,7 +521,7 @@ def test_cancelled_report_stays_pending(collector: Collector) -> None:
     async def run() -> None:
         arrived = asyncio.Event()
 
-        async def hang(request: httpx.Request) -> Any:
+        async def hang(request: httpx.Request):
             if request.method == "GET":
                 return collector(request)
             collector(request)
@@ -558,7 +545,7 @@ def test_cancelled_report_stays_pending(collector: Collector) -> None:
 
 def test_pending_report_goes_to_its_server_only(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-) -> None:
+):
     """Otherwise a server that copies another's round id would get the bytes and the key."""
     collector.add()
     ledger = Ledger.in_memory()

@@ -15,17 +15,17 @@ class Clock:
     def __init__(self) -> None:
         self.now = 1000.0
 
-    def __call__(self) -> Any:
+    def __call__(self):
         return self.now
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503, 507, 599])
-def test_status_is_transient(status: int) -> None:
+def test_status_is_transient(status: int):
     assert is_transient(status)
 
 
 @pytest.mark.parametrize("status", [200, 301, 400, 422, 501, 505])
-def test_status_is_final(status: int) -> None:
+def test_status_is_final(status: int):
     assert not is_transient(status)
 
 
@@ -34,22 +34,20 @@ def test_status_is_final(status: int) -> None:
     draw=st.floats(0, 1, exclude_max=True),
     retry_after=st.none() | st.floats(0, allow_nan=False),
 )
-def test_delay_is_retry_after_plus_jitter(
-    retry: int, draw: float, retry_after: float | None
-) -> None:
+def test_delay_is_retry_after_plus_jitter(retry: int, draw: float, retry_after: float | None):
     policy = Retries(base=0.5, longest=30)
     floor = min(retry_after or 0, 30)
     widest = min(30, 0.5 * 2 ** min(retry, 100))
     assert policy.delay(retry, retry_after, draw) == pytest.approx(floor + draw * widest)
 
 
-def test_backoff_ends_after_attempts() -> None:
+def test_backoff_ends_after_attempts():
     backoff = Backoff(Retries(attempts=3, base=1, total=1e6), clock=Clock(), draw=lambda: 0.5)
     assert [backoff.after_failure() for _ in range(3)] == [0.5, 1.0, None]
     assert backoff.failures == 3
 
 
-def test_backoff_ends_before_total() -> None:
+def test_backoff_ends_before_total():
     clock = Clock()
     backoff = Backoff(
         Retries(attempts=100, base=8, longest=8, total=20), clock=clock, draw=lambda: 1.0
@@ -77,19 +75,17 @@ def test_backoff_ends_before_total() -> None:
         ("Fri, 99 Dec 99999 23:59:59 GMT", "Sat, 01 Jan 2000 00:00:00 GMT", None),
     ],
 )
-def test_retry_after_is_seconds_or_date(
-    value: str | None, date: str | None, seconds: float | None
-) -> None:
+def test_retry_after_is_seconds_or_date(value: str | None, date: str | None, seconds: float | None):
     assert retry_after_seconds(value, date) == seconds
 
 
-def test_retry_after_date_falls_back_to_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_date_falls_back_to_clock(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ldprecover_client.retry.time.time", lambda: 946684769.0)
     assert retry_after_seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 30.0
 
 
 @given(st.text(max_size=40), st.none() | st.text(max_size=40))
-def test_any_retry_after_header_is_parsed(value: str | None, date: str | None) -> None:
+def test_any_retry_after_header_is_parsed(value: str | None, date: str | None):
     seconds = retry_after_seconds(value, date)
     assert seconds is None or seconds >= 0
 
@@ -98,6 +94,6 @@ def test_any_retry_after_header_is_parsed(value: str | None, date: str | None) -
     "wrong",
     [{"attempts": 0}, {"base": -1}, {"longest": math.nan}, {"total": math.inf}, {"total": -0.1}],
 )
-def test_rejects_unbounded_policy(wrong: dict[str, Any]) -> None:
+def test_rejects_unbounded_policy(wrong: dict[str, Any]):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):
         Retries(**wrong)

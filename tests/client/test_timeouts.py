@@ -4,7 +4,6 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from tests.client.conftest import BlockingClient
@@ -47,7 +46,7 @@ def trickling(whole: bytes, trickled: bytes) -> Iterator[str]:
     ],
     ids=["sync body", "async body", "async head", "async all"],
 )
-def test_trickling_response_times_out(kind: Any, whole: bytes, trickled: bytes) -> None:
+def test_trickling_response_times_out(kind, whole: bytes, trickled: bytes):
     """Bytes arrive every 10 ms, and each may take 30 s; the whole response would take hours."""
     with (
         trickling(whole, trickled) as url,

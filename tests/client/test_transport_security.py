@@ -1,7 +1,5 @@
 """Warnings about keys and tickets over plain http: once, and before anything is sent."""
 
-from typing import Any
-
 import pytest
 
 from ldprecover_client import (
@@ -36,13 +34,13 @@ def _nothing_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://server:8000", False),
     ],
 )
-def test_is_loopback(url: str, here: bool) -> None:
+def test_is_loopback(url: str, here: bool):
     assert transport_security.is_loopback(url) is here
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])
 @pytest.mark.parametrize("url", [REMOTE, "http://[2001:db8::1]"])
-def test_warns_of_key_over_plain_http(kind: Any, url: str) -> None:
+def test_warns_of_key_over_plain_http(kind, url: str):
     options = {"ledger": Ledger.in_memory()} if "Reporter" in kind.__name__ else {}
     with pytest.warns(
         InsecureTransportWarning, match="the key goes to .* over plain http"
@@ -53,7 +51,7 @@ def test_warns_of_key_over_plain_http(kind: Any, url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [Reporter, AsyncReporter])
-def test_warns_of_ticket_over_plain_http(kind: Any) -> None:
+def test_warns_of_ticket_over_plain_http(kind):
     ledger = Ledger.in_memory()
     with pytest.warns(
         InsecureTransportWarning, match=r"the ticket goes to collector\.test over plain http"
@@ -61,7 +59,7 @@ def test_warns_of_ticket_over_plain_http(kind: Any) -> None:
         kind(REMOTE, ledger=ledger, ticket=TICKET)
 
 
-def test_submit_warns_of_ticket() -> None:
+def test_submit_warns_of_ticket():
     with (
         Client(REMOTE) as server,
         pytest.raises(InsecureTransportWarning),
@@ -71,17 +69,17 @@ def test_submit_warns_of_ticket() -> None:
 
 @pytest.mark.parametrize("url", ["https://collector.test", "http://127.0.0.1:9"])
 @pytest.mark.parametrize("kind", [Client, Reporter])
-def test_no_warning_for_tls_or_loopback(kind: Any, url: str) -> None:
+def test_no_warning_for_tls_or_loopback(kind, url: str):
     options = {"ledger": Ledger.in_memory(), "ticket": TICKET} if kind is Reporter else {}
     kind(url, key="a key", **options)
 
 
-def test_no_warning_without_secret() -> None:
+def test_no_warning_without_secret():
     Client(REMOTE).close()
     Reporter(REMOTE, ledger=Ledger.in_memory())
 
 
-def test_no_warning_for_callers_transport() -> None:
+def test_no_warning_for_callers_transport():
     """Such as a local socket: nobody but the caller knows where it leads."""
     transport = httpx.HTTPTransport(uds="/run/collector.sock")
     with Client("http://collector", key="a key", transport=transport) as client:

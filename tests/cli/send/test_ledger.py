@@ -9,7 +9,7 @@ from tests.conftest import ServerProcess
 from ldprecover_client import RefusedError, Reporter
 
 
-def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerProcess) -> None:
+def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerProcess):
     first, closed = (server.open_round(epsilon=e, items=["a", "b"]) for e in (0.5, 1.0))
     server.http.post(f"/rounds/{closed['id']}/close", headers=server.admin)
     on_server(f"send value a {first['name']}")
@@ -32,7 +32,7 @@ def test_lists_rounds_states_and_spent_epsilon(on_server: Run, server: ServerPro
         assert word in shown
 
 
-def test_creates_no_ledger(run: Run, tmp_path: Path) -> None:
+def test_creates_no_ledger(run: Run, tmp_path: Path):
     path = tmp_path / "state" / "ldprecover" / "ledger.sqlite3"
     shown = run("send ledger").succeeds()
     assert shown.out == f"No reports were sent from this machine: {path} is empty.\n"

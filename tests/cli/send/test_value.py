@@ -3,7 +3,6 @@
 import contextlib
 import signal
 import socket
-from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
@@ -15,7 +14,7 @@ from ldprecover_client._httpx import httpx
 TICKET = "w" * 22 + "." + "w" * 22
 
 
-def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess) -> None:
+def test_reports_a_value_once(on_server: Run, lunch, server: ServerProcess):
     line = f"send value soup {lunch['name']} --ledger l.sqlite3"
     receipt = on_server(f"{line} --json").json
     fields = (receipt["round"], receipt["state"], receipt["epsilon"])
@@ -24,9 +23,7 @@ def test_reports_a_value_once(on_server: Run, lunch: Any, server: ServerProcess)
     assert server.frequencies(lunch["id"])["n"] == 1
 
 
-def test_asks_for_the_round_once(
-    on_server: Run, lunch: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_asks_for_the_round_once(on_server: Run, lunch, monkeypatch: pytest.MonkeyPatch):
     paths: list[str] = []
     handle_request = httpx.HTTPTransport.handle_request
 
@@ -39,15 +36,13 @@ def test_asks_for_the_round_once(
     assert paths == [f"/rounds/{lunch['name']}", f"/rounds/{lunch['id']}/reports"]
 
 
-def test_unknown_item_gets_close_matches(
-    on_server: Run, cities: Any, server: ServerProcess
-) -> None:
+def test_unknown_item_gets_close_matches(on_server: Run, cities, server: ServerProcess):
     error = on_server(f"send value denver {cities['name']}").fails(2)
     assert "did you mean 'Denver, CO'" in error
     assert server.frequencies(cities["id"])["n"] == 0
 
 
-def test_rejects_epsilon_above_the_users_limits(on_server: Run, server: ServerProcess) -> None:
+def test_rejects_epsilon_above_the_users_limits(on_server: Run, server: ServerProcess):
     line = f"send value 1 {server.open_round('grr', 3.0)['name']}"
     assert "--max-epsilon" in on_server(line).fails(1)
     total = on_server(f"{line} --max-epsilon 3 --max-total-epsilon 2")
@@ -57,7 +52,7 @@ def test_rejects_epsilon_above_the_users_limits(on_server: Run, server: ServerPr
 
 def test_unanswered_report_is_stored_and_resumed(
     run: Run, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     """The server ends between parameters and report; another on its database takes the report."""
     server = start_server()
     server.keep_port()
@@ -65,7 +60,7 @@ def test_unanswered_report_is_stored_and_resumed(
     monkeypatch.setenv("LDPRECOVER_URL", server.url)
     claim = Ledger.claim
 
-    def claim_and_kill(*args: Any, **options: Any) -> Any:
+    def claim_and_kill(*args, **options):
         claimed = claim(*args, **options)
         server.kill()
         return claimed
@@ -82,7 +77,7 @@ def test_unanswered_report_is_stored_and_resumed(
     assert run("send resume").out == "Every report in the ledger has a response.\n"
 
 
-def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: ServerProcess) -> None:
+def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: ServerProcess):
     round_ = server.open_round("grr", 1.0, access="ticket")
     ticket = on_server(f"admin ticket {round_['name']} --count 1").out.strip()
     line = f"send value 1 {round_['name']} --ledger l.sqlite3"
@@ -96,7 +91,7 @@ def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: Server
     assert server.frequencies(round_["id"])["n"] == 1
 
 
-def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatch):
     """No resolver knows the name (RFC 6761), so nothing is sent."""
     monkeypatch.setattr(transport_security, "_warned", set())
     monkeypatch.setenv("no_proxy", "*")
@@ -114,9 +109,7 @@ def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatc
         ("sim users --users 5", 2),
     ],
 )
-def test_ctrl_c_while_the_server_is_silent_is_one_line(
-    watched: Any, line: str, connections: int
-) -> None:
+def test_ctrl_c_while_the_server_is_silent_is_one_line(watched, line: str, connections: int):
     """With two connections the server closes each, and the command tries again."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

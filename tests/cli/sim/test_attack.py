@@ -4,7 +4,6 @@ import json
 import re
 import signal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ from ldprecover_experiments.simulation.parameters import draw_targets
 BOTH = pytest.mark.parametrize("command", ["sim users", "sim attack manip"])
 
 
-def test_genuine_users_follow_data_set_and_seed(
-    on_server: Run, cities: Any, server: ServerProcess
-) -> None:
+def test_genuine_users_follow_data_set_and_seed(on_server: Run, cities, server: ServerProcess):
     line = f"sim users {cities['name']} --dataset cities --users 5000 --seed 4"
     population = Population.of(load_dataset("cities"), 5000, 4)
     assert on_server(f"{line} --json").json == {
@@ -36,9 +33,7 @@ def test_genuine_users_follow_data_set_and_seed(
     )
 
 
-def test_without_a_key_each_report_is_a_submission(
-    run: Run, cities: Any, server: ServerProcess
-) -> None:
+def test_without_a_key_each_report_is_a_submission(run: Run, cities, server: ServerProcess):
     """As an open round takes them; the reports are larger together than one body may be."""
     line = f"sim attack manip --users 300 {cities['name']} --url {server.url} --json"
     before = server.frequencies(cities["id"])["n"]
@@ -47,7 +42,7 @@ def test_without_a_key_each_report_is_a_submission(
 
 
 @pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
-def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, command: str) -> None:
+def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities, command: str):
     line = f"{command} --users 40 {cities['name']}"
     first, second = (on_server(f"{line} --json").json for _ in range(2))
     assert first["seed"] != second["seed"]
@@ -59,7 +54,7 @@ def test_every_run_has_and_prints_a_new_seed(on_server: Run, cities: Any, comman
     assert re.search(r"the same command with --seed \d+ sends the rest\.$", shown, re.MULTILINE)
 
 
-def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch: Any) -> None:
+def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch):
     counts = on_server(f"sim users {lunch['name']} --users 30000 --json").json["true_counts"]
     # Multinomial: sd of each count sqrt(30000 * 2/9) = 81.6; 8 sd is passed with probability 4e-15.
     assert np.abs(np.array(counts) - 10_000).max() < 653
@@ -72,9 +67,7 @@ def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch: Any)
         ("--column x", "--dataset"),
     ],
 )
-def test_rejects_data_that_do_not_fit(
-    on_server: Run, cities: Any, options: str, message: str
-) -> None:
+def test_rejects_data_that_do_not_fit(on_server: Run, cities, options: str, message: str):
     result = on_server(f"sim users {cities['name']} --users 10 --seed 1 {options}")
     assert message in result.fails(2)
 
@@ -95,9 +88,7 @@ def test_rejects_data_that_do_not_fit(
         "rpa",
     ],
 )
-def test_every_attack_sends_its_reports(
-    on_server: Run, cities: Any, server: ServerProcess, attack: str
-) -> None:
+def test_every_attack_sends_its_reports(on_server: Run, cities, server: ServerProcess, attack: str):
     result = on_server(f"sim attack {attack} --users 300 {cities['name']}").succeeds()
     assert "300 malicious users" in result.out
     assert server.frequencies(cities["id"])["n"] == 300
@@ -105,7 +96,7 @@ def test_every_attack_sends_its_reports(
 
 def test_mimicry_knows_its_share_and_the_estimates_of_the_round(
     on_server: Run, server: ServerProcess
-) -> None:
+):
     """GRR's items lose at most share/(e^epsilon - 1) each, and never more than they have."""
     grr = server.open_round("grr", 1.0, items=["yes", "no", "perhaps", "never"])
     at = f"{grr['name']}"
@@ -121,9 +112,7 @@ def test_mimicry_knows_its_share_and_the_estimates_of_the_round(
     assert np.abs(after - expected).max() < 6 * 0.2 * 0.5 / 100 / (oracle.p - oracle.q)
 
 
-def test_share_is_of_the_reports_in_the_round(
-    on_server: Run, cities: Any, server: ServerProcess
-) -> None:
+def test_share_is_of_the_reports_in_the_round(on_server: Run, cities, server: ServerProcess):
     at = f"{cities['name']}"
     on_server(f"sim users {at} --users 1900")
     assert on_server(f"sim attack mga --beta 0.05 --targets 3 --seed 9 {at} --json").json == {
@@ -138,7 +127,7 @@ def test_share_is_of_the_reports_in_the_round(
     assert server.frequencies(cities["id"])["n"] == 2000
 
 
-def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities: Any) -> None:
+def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities):
     on_server(f"sim users {cities['name']} --users 38").succeeds()
     sent = on_server(f"sim attack mga {cities['name']} --json").json
     assert (sent["attack"], sent["accepted"], len(set(sent["targets"]))) == ("mga", 2, 10)
@@ -146,8 +135,8 @@ def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities: Any) -> N
 
 @pytest.mark.parametrize("beta", ["0", "0.05"])
 def test_rejects_a_share_of_less_than_one_user(
-    on_server: Run, cities: Any, server: ServerProcess, beta: str
-) -> None:
+    on_server: Run, cities, server: ServerProcess, beta: str
+):
     at = f"{cities['name']}"
     on_server(f"send value 'Reno, NV' {at}")
     error = on_server(f"sim attack mga --beta {beta} --target 'Reno, NV' {at}").fails(2)
@@ -173,16 +162,14 @@ def test_rejects_a_share_of_less_than_one_user(
     ],
 )
 def test_rejects_options_that_do_not_fit_the_attack(
-    on_server: Run, cities: Any, server: ServerProcess, options: str, message: str
-) -> None:
+    on_server: Run, cities, server: ServerProcess, options: str, message: str
+):
     assert message in on_server(f"sim attack {options} {cities['name']}").fails(2)
     assert server.frequencies(cities["id"])["n"] == 0
 
 
 @BOTH
-def test_round_of_tickets_needs_a_file_of_them(
-    on_server: Run, server: ServerProcess, command: str
-) -> None:
+def test_round_of_tickets_needs_a_file_of_them(on_server: Run, server: ServerProcess, command: str):
     round_ = server.open_round(access="ticket")
     error = on_server(f"{command} --users 3 {round_['name']}").fails(2)
     assert f"`ldprecover admin ticket {round_['name']} --count N > FILE` makes some" in error
@@ -190,12 +177,12 @@ def test_round_of_tickets_needs_a_file_of_them(
 
 
 @pytest.fixture(params=["grr", "llh"])
-def members(request: pytest.FixtureRequest, server: ServerProcess) -> Any:
+def members(request: pytest.FixtureRequest, server: ServerProcess):
     """A round of tickets."""
     return server.open_round(request.param, 1.0, access="ticket", domain_size=6)
 
 
-def minted(on_server: Run, round_: Any, file: str, count: int) -> list[str]:
+def minted(on_server: Run, round_, file: str, count: int) -> list[str]:
     """Mint tickets into a file."""
     tickets = on_server(f"admin ticket {round_['name']} --count {count}").out
     Path(file).write_text(tickets)
@@ -203,8 +190,8 @@ def minted(on_server: Run, round_: Any, file: str, count: int) -> list[str]:
 
 
 def test_users_and_attackers_report_once_under_each_ticket(
-    on_server: Run, server: ServerProcess, members: Any
-) -> None:
+    on_server: Run, server: ServerProcess, members
+):
     minted(on_server, members, "users.txt", 60)
     stolen = minted(on_server, members, "stolen.txt", 7)
     at = f"{members['name']} --tickets"
@@ -237,7 +224,7 @@ def test_users_and_attackers_report_once_under_each_ticket(
 )
 def test_rejects_a_file_without_a_ticket_for_each_user(
     on_server: Run, server: ServerProcess, content: str | None, options: str, message: str
-) -> None:
+):
     round_ = server.open_round(access="ticket")
     tickets = minted(on_server, round_, "two.txt", 2)
     if content is not None:
@@ -248,15 +235,13 @@ def test_rejects_a_file_without_a_ticket_for_each_user(
     assert server.frequencies(round_["id"])["n"] == 0
 
 
-def test_round_without_tickets_takes_none(
-    on_server: Run, server: ServerProcess, lunch: Any
-) -> None:
+def test_round_without_tickets_takes_none(on_server: Run, server: ServerProcess, lunch):
     minted(on_server, server.open_round(access="ticket"), "t.txt", 2)
     error = on_server(f"sim users {lunch['name']} --tickets t.txt").fails(2)
     assert "takes no tickets: leave out --tickets" in error
 
 
-def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
+def test_closed_round_takes_nothing(on_server: Run, cities):
     on_server(f"round close {cities['name']}")
     for command, note in (
         ("sim users --users 3 --seed 1", "0 of 3 reports were accepted"),
@@ -269,9 +254,7 @@ def test_closed_round_takes_nothing(on_server: Run, cities: Any) -> None:
 
 
 @BOTH
-def test_json_comes_without_bars_on_a_terminal(
-    on_server: Run, lunch: Any, watched: Any, command: str
-) -> None:
+def test_json_comes_without_bars_on_a_terminal(on_server: Run, lunch, watched, command: str):
     shown = watched(f"{command} --users 50 {lunch['name']} --json --seed 1")
     code, out = shown.ended()
     assert (code, shown.shown) == (0, "")
@@ -287,12 +270,12 @@ def test_json_comes_without_bars_on_a_terminal(
 )
 def test_signal_says_how_many_reports_were_accepted(
     on_server: Run,
-    lunch: Any,
+    lunch,
     server: ServerProcess,
-    watched: Any,
+    watched,
     command: str,
     number: signal.Signals,
-) -> None:
+):
     users = watched(f"{command} --users 2000000 {lunch['name']}")
     assert users.watch(until="0000/2000000")
     users.process.send_signal(number)

@@ -5,7 +5,6 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli.conftest import Run
@@ -59,7 +58,7 @@ def at_first_progress(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
 
 def test_run_waits_for_a_killed_server(
     run: Run, mortal: ServerProcess, at_first_progress: Interrupt
-) -> None:
+):
     round_ = mortal.open_round()
     at_first_progress(mortal.restart)
     result = run(f"sim users --users {N} {round_['name']} --wait --seed 1").succeeds()
@@ -71,7 +70,7 @@ def test_run_waits_for_a_killed_server(
 @pytest.mark.parametrize("command", ["sim users", "sim attack mga --targets 2"])
 def test_same_command_and_seed_send_the_rest(
     run: Run, mortal: ServerProcess, at_first_progress: Interrupt, command: str
-) -> None:
+):
     round_ = mortal.open_round()
     line = f"{command} --users {N} {round_['name']} --seed 3"
     at_first_progress(mortal.kill)
@@ -90,7 +89,7 @@ def test_same_command_and_seed_send_the_rest(
 
 def test_interrupted_run_of_tickets_is_completed(
     run: Run, mortal: ServerProcess, at_first_progress: Interrupt, tmp_path: Path
-) -> None:
+):
     round_ = mortal.open_round(access="ticket", domain_size=6)
     file = tmp_path / "t.txt"
     file.write_text(run(f"admin ticket {round_['name']} --count 400").out)
@@ -102,7 +101,7 @@ def test_interrupted_run_of_tickets_is_completed(
     assert mortal.frequencies(round_["id"])["n"] == 400
 
 
-def test_killed_run_has_printed_its_seed(run: Run, mortal: ServerProcess, watched: Any) -> None:
+def test_killed_run_has_printed_its_seed(run: Run, mortal: ServerProcess, watched):
     n, round_ = 1_000_000, mortal.open_round(items=["a", "b"])
     line = f"sim users --users {n}"
     users = watched(line)
@@ -121,7 +120,7 @@ def test_killed_run_has_printed_its_seed(run: Run, mortal: ServerProcess, watche
 
 def test_run_by_share_prints_its_number_of_users(
     run: Run, mortal: ServerProcess, at_first_progress: Interrupt
-) -> None:
+):
     """A share of the reports is another number after a part of the run was sent."""
     round_ = mortal.open_round()
     at = f"{round_['name']}"
@@ -135,7 +134,7 @@ def test_run_by_share_prints_its_number_of_users(
     assert mortal.frequencies(round_["id"])["n"] == 120_000
 
 
-def test_same_seed_with_other_users_counts_nothing_twice(run: Run, mortal: ServerProcess) -> None:
+def test_same_seed_with_other_users_counts_nothing_twice(run: Run, mortal: ServerProcess):
     round_ = mortal.open_round("olh", 0.5)
     line = f"sim users {round_['name']} --seed 3 --users"
     run(f"{line} 500").succeeds()
