@@ -58,7 +58,7 @@ def api_page() -> str:
 
 def _calls(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield a section for each call, but those of the current round."""
-    for path, methods in document["paths"].items():
+    for path, methods in sorted(document["paths"].items()):
         for method, call in methods.items() if path not in _ALIASES else ():
             described = [
                 (each["name"], {"description": each.get("description", ""), **each["schema"]})
@@ -99,7 +99,7 @@ def _media(kind: str, content: Mapping[str, Any]) -> str:
 def _models(schemas: Mapping[str, Any]) -> Iterator[str]:
     """Yield a section for each object; an enumeration stands where it is used."""
     written: dict[str, Mapping[str, Any]] = {}
-    for name, schema in schemas.items():
+    for name, schema in sorted(schemas.items()):
         fields = schema.get("properties")
         if not fields:
             continue
@@ -128,8 +128,9 @@ def _fields(kind: str, fields: Mapping[str, Mapping[str, Any]]) -> str:
             rows.append(_fill(f"- {name_and_type}: {meaning}", "  "))
         else:
             plain.append(name_and_type)
-    names = _fill(f"{kind}: {', '.join(plain)}.") + "\n" if plain else ""
-    return f"{names}{''.join(rows)}\n" if fields else ""
+    names = [_fill(f"{kind}: {', '.join(plain)}.")] if plain else []
+    parts = [*names, "".join(rows)] if rows else names
+    return "\n".join(parts) + "\n" if fields else ""
 
 
 def _fill(text: str, indent: str = "") -> str:
