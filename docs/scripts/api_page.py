@@ -158,7 +158,7 @@ def _type(schema: Mapping[str, Any]) -> str:
             return " or ".join(each for each in dict.fromkeys(kinds) if each != "null")
     if "enum" in schema or "const" in schema:
         return ", ".join(_code(each) for each in schema.get("enum", [schema.get("const")]))
-    kind = schema.get("type", "")
+    kind: str = schema.get("type", "")
     if kind == "array":
         each = _type(schema.get("items", {}))
         return f"{each}s" if each in ("text", "integer", "number") else f"list of {each}"

@@ -209,10 +209,6 @@ def reports_of(oracle: FrequencyOracle, body: bytes) -> bytes | None:
     return packed or None
 
 
-def is_seed_and_bucket(seed: int, bucket: int) -> bool:
-    return 0 <= seed < 1 << 32 and 0 <= bucket < 4
-
-
 def refuse(constant: str) -> None:
     raise ValueError(constant)
 

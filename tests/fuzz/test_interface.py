@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
-from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import (
     allow_header_conformance,
     content_type_conformance,
@@ -46,12 +45,6 @@ def operations(server: ServerProcess) -> Iterator[Any]:
     schema: Any = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     for operation in schema.get_all_operations():
         yield operation.ok()
-
-
-def is_body_wrong(case: Case[Any]) -> bool:
-    """Tell whether the body violates the reference; the test replaces the rest of the request."""
-    body = case.meta.components.get(ParameterLocation.BODY) if case.meta else None
-    return body is not None and body.mode is GenerationMode.NEGATIVE
 
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
