@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldprecover_experiments.simulation.demo_score import Score
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.demo_words import method_words
-from ldprecover_experiments.simulation.drawing import draw_comparison
 from ldprecover_experiments.simulation.poisoned_round import Targets, Vector, errors
-from ldprecover_experiments.simulation.tables import Table, frame, shown_error, shown_gain
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from ldprecover_experiments.simulation.simulated_round import LabelledEstimates
 
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
 """f~_X~, f~_Z, Norm-Sub, LDPRecover, un-mixing, and LDPRecover* with the targets."""
@@ -22,8 +18,8 @@ ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recove
 _METHODS = {"recovered": "ldprecover", "unmixed": "unmix", "recovered_targets": "ldprecover*"}
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(LabelledEstimates):
     """The estimates of a demo over d items, beside the truth f_X of the simulator.
 
     `estimates` has the keys ESTIMATES. `targets` (indices) and "recovered_targets" are None for an
@@ -86,11 +82,6 @@ class Comparison:
             self.settings.malicious_users,
         )
 
-    @property
-    def _columns(self) -> dict[str, Vector]:
-        """The truth and the estimates."""
-        return {"true": self.true} | {n: f for n, f in self.estimates.items() if f is not None}
-
     def as_json(self) -> dict[str, Any]:
         """Return settings, targets (labels), MSE and FG."""
         targets = None if self.targets is None else [self.items[i] for i in self.targets]
@@ -101,32 +92,10 @@ class Comparison:
             "fg": self.fg,
         }
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: a row for each label, a column for the truth and estimates.
+    @property
+    def _caption(self) -> str:
+        return f"{self.settings.dataset}, {self.settings.protocol}"
 
-        Raises ExperimentError without pandas.
-        """
-        return frame(self._columns, self.items)
-
-    def table(self) -> Table:
-        """Return the error of each estimate, and with targets its gain."""
-        fg = self.fg
-        rows = [
-            [name, shown_error(error), *([] if fg is None else [shown_gain(fg[name])])]
-            for name, error in self.mse.items()
-            if error is not None
-        ]
-        columns = ("estimate", "MSE", *([] if fg is None else ["FG"]))
-        return Table(
-            columns, rows, f"{self.settings.dataset}, {self.settings.protocol}", len(columns) - 1
-        )
-
-    def plot(self) -> Figure:
-        """Return a matplotlib figure of the most frequent items and the targets.
-
-        Raises ExperimentError without matplotlib.
-        """
-        return draw_comparison(self.items, self.targets or (), self._columns)
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+        estimates = {name: f for name, f in self.estimates.items() if f is not None}
+        return self.items, self.targets or (), {"true": self.true, **estimates}

@@ -14,11 +14,6 @@ from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
-from ldprecover_experiments.simulation.over_http import (
-    estimate_on_server,
-    open_round,
-    recover_on_server,
-)
 from ldprecover_experiments.simulation.parameters import draw_targets
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
 
@@ -80,13 +75,16 @@ class Demo:
     def play(self, server: Client, key: str, round: str, stage: Stage = no_progress) -> Comparison:
         """Have all users report to an open round; return the estimates. Raises ClientError."""
         self.report_genuine(server.url, key, round, stage)
-        genuine = estimate_on_server(server, round)
+        genuine = np.asarray(server.frequencies(round).frequencies)
         self.report_malicious(server.url, key, round, stage)
         return self.compared(server, round, genuine)
 
     def open_round(self, server: Client, name: str | None = None) -> RoundStatus:
         """Open the round."""
-        return open_round(server, self.parameters, name)
+        p = self.parameters
+        return server.open_round(
+            name=name, protocol=p.protocol, epsilon=p.epsilon, items=p.items, **p.own
+        )
 
     def report_genuine(self, url: str, key: str | None, round: str, stage: Stage) -> int:
         """Have the genuine users report; return the number of accepted reports."""
@@ -109,13 +107,14 @@ class Demo:
         """Return the estimates of the poisoned round and the server's recoveries."""
 
         def recovered(method: str, targets: Targets = ()) -> Vector:
-            request = RecoveryRequest(method, eta=self.settings.eta, targets=targets)
-            return recover_on_server(server, round, request).recovered
+            eta = self.settings.eta
+            result = server.recover(round, method=method, eta=eta, targets=list(targets))
+            return np.asarray(result["recovered"])
 
         fits = METHODS["unmix"].unfit(self.parameters.oracle) is None
         columns = (
             genuine,
-            estimate_on_server(server, round),
+            np.asarray(server.frequencies(round).frequencies),
             recovered("norm-sub"),
             recovered("ldprecover"),
             recovered("unmix") if fits else None,

@@ -14,18 +14,6 @@ if TYPE_CHECKING:
 _MOST_FREQUENT = 10
 
 
-def draw_comparison(
-    items: Sequence[str], targets: Collection[int], columns: Mapping[str, Vector]
-) -> "Figure":
-    """Return the figure of a demo: estimates of the items that are frequent in the first column,
-    and of the targets. Raises ExperimentError without matplotlib.
-    """
-    figure, ((panel,),) = grid(1, 1, width=max(6.0, 0.6 * len(shown_items(columns, targets))))
-    draw_items(panel, items, targets, columns)
-    legend(figure)
-    return figure
-
-
 def draw_items(
     panel: "Axes", items: Sequence[str], targets: Collection[int], columns: Mapping[str, Vector]
 ) -> None:
