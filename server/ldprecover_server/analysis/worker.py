@@ -93,7 +93,8 @@ def _receive(connection: Connection, inbox: Inbox) -> None:
 
 def _run_next(inbox: Inbox, connection: Connection, idle_bytes: int | None) -> int | None:
     """Run the next task; return the memory of the idle worker after it."""
-    task, limits = pickle.loads(inbox.get())  # type: ignore[arg-type]  # noqa: S301  from the server, which is trusted
+    # The server, which sends it, is trusted.
+    task, limits = pickle.loads(inbox.get())  # type: ignore[arg-type]  # noqa: S301
     if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.hasten, idle_bytes)
     if task.reads and task.function is certificate:
