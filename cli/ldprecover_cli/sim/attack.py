@@ -32,6 +32,30 @@ from ldprecover_cli.sim.ticket_files import Tickets, check_access, check_enough,
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus
 
+Beta = Annotated[
+    float | None,
+    Option(
+        help="Instead of --users: their share m/(n+m), with n the reports already in the round; "
+        "0.05 when both are absent."
+    ),
+]
+Targets = Annotated[
+    int | None,
+    Option(
+        min=1,
+        help="Instead of --target: raise this many items, chosen with the seed; 10 when both are "
+        "absent.",
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    Option(
+        "--set",
+        help="A parameter of the attack, as size=3; repeat for several. A wrong name lists them.",
+        metavar="NAME=VALUE",
+    ),
+]
+
 # As in the paper's evaluation (VI-A).
 _ATTACK = "mga"
 _BETA = 0.05
@@ -51,33 +75,12 @@ def attack(
     round: RoundArgument = CURRENT,
     *,
     users: Users = None,
-    beta: Annotated[
-        float | None,
-        Option(
-            help="Instead of --users: their share m/(n+m), with n the reports already in the "
-            "round; 0.05 when both are absent."
-        ),
-    ] = None,
+    beta: Beta = None,
     target: Annotated[
         list[str] | None, Option(help="An item to raise; repeat for several.")
     ] = None,
-    targets: Annotated[
-        int | None,
-        Option(
-            min=1,
-            help="Instead of --target: raise this many items, chosen with the seed; 10 when both "
-            "are absent.",
-        ),
-    ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            help="A parameter of the attack, as size=3; repeat for several. A wrong name lists "
-            "them.",
-            metavar="NAME=VALUE",
-        ),
-    ] = None,
+    targets: Targets = None,
+    parameters: Parameters = None,
     input_poisoning: Annotated[
         bool, Option("--input-poisoning", help="Perturb the attack's items honestly.")
     ] = False,
