@@ -33,20 +33,10 @@ METHODS = "/methods"
 ALARMS = "/alarms"
 CERTIFICATE = "/certificate"
 
-_SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
+SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
+"""Matches the paths that reports are posted to; its group is the round, None for the current."""
 
 
 def round_path(round_id: str) -> str:
     """Return the path of a round."""
     return f"{ROUNDS}/{round_id}"
-
-
-def is_submission(path: str) -> bool:
-    """Return whether reports are posted to this path."""
-    return path.endswith(REPORTS) and _SUBMISSION.fullmatch(path) is not None
-
-
-def submission_round(path: str) -> str | None:
-    """Return the round that a submission's path names; None for the current one."""
-    match = _SUBMISSION.fullmatch(path)
-    return match and match[1]

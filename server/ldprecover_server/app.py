@@ -23,13 +23,15 @@ from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems, routes
 from ldprecover_server.http.dependencies import Services
-from ldprecover_server.http.middleware.allowed_hosts import AllowedHosts
-from ldprecover_server.http.middleware.cors import Cors
-from ldprecover_server.http.middleware.head import Head
-from ldprecover_server.http.middleware.instrumentation import Instrumentation
-from ldprecover_server.http.middleware.security_headers import SecurityHeaders
-from ldprecover_server.http.middleware.start_limit import StartLimit
-from ldprecover_server.http.middleware.unread_responses import UnreadResponses
+from ldprecover_server.http.middleware import (
+    AllowedHosts,
+    Cors,
+    Head,
+    Instrumentation,
+    SecurityHeaders,
+    StartLimit,
+    UnreadResponses,
+)
 from ldprecover_server.http.routes.submissions import SubmissionRoute
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.limits import Limits, SharedCall

@@ -29,7 +29,7 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_client import bulk
 from ldprecover_server import limits, logs
 from ldprecover_server.housekeeping import Housekeeping
-from ldprecover_server.http.middleware import instrumentation
+from ldprecover_server.http import middleware
 from ldprecover_server.metrics import MANIFEST, shared_by_processes
 from ldprecover_server.storage import Storage
 
@@ -84,7 +84,7 @@ def test_requests_are_timed_by_route_from_head_to_answer(
 ) -> None:
     """Each look at this clock takes 10 seconds, and a request looks twice."""
     clock = itertools.count(step=10.0)
-    monkeypatch.setattr(instrumentation, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(middleware, "perf_counter", lambda: next(clock))
     app = start_in_process()
     round = app.open_round()
     app.submit(round, ONE, "a")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover_server.shuffle import shuffled
+from ldprecover_server.ingest.batches import shuffled
 
 _ROWS = {
     "numbers": np.dtype("<u4"),

@@ -18,7 +18,7 @@ from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import Clients, distinct_submissions
 from tools.postgres import Cluster
 
-from ldprecover_server.storage.key_encoding import encode_key
+from ldprecover_server.storage.encoding import encode_key
 
 pytestmark = pytest.mark.postgres
 

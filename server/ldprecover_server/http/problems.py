@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -20,7 +21,6 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
-from ldprecover_server.http.middleware import security_headers
 
 _log = logging.getLogger(__name__)
 
@@ -55,11 +55,21 @@ ANALYSIS = (
 GONE = 499
 """The status that metrics show if the caller disconnected before the response, as in nginx."""
 
+SECURITY_HEADERS = MappingProxyType(
+    {
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
+)
+"""The headers of every response that does not set its own: browsers do not guess types, show no
+response in a frame, and load nothing. Problems have them everywhere."""
+
 _CACHED = 64  # schemas of parameters
 
 
 class ProblemResponse(Response):
-    """The response to an error; it notes the problem in the ASGI scope for logs and metrics."""
+    """The response to an error, which the metrics of the application count."""
 
     media_type = MEDIA_TYPE
 
@@ -69,12 +79,13 @@ class ProblemResponse(Response):
         super().__init__(
             error.problem.to_json(),
             error.type.status,
-            {**security_headers.HEADERS, **error.headers, **(headers or {})},
+            {**SECURITY_HEADERS, **error.headers, **(headers or {})},
         )
         self._slug = error.type.slug
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["problem"] = self._slug
+        if (app := scope.get("app")) is not None:
+            app.state.metrics.refusals.labels(self._slug).inc()
         await super().__call__(scope, receive, send)
 
 

@@ -18,10 +18,10 @@ from ldprecover_server.errors import (
     ServiceError,
     StoreUnavailableError,
 )
-from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Batch, Submission
+from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Submission, make_batch
 from ldprecover_server.limits import Timeouts
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage import Batch, Outcome, Storage
 
 Results = dict[Submission, Outcome | ServiceError]
 
@@ -258,23 +258,19 @@ class Ingest:
         return results
 
     def _store(self, group: list[Submission]) -> Results:
-        by_round: dict[int, Batch] = {}
+        by_round: dict[int, list[Submission]] = {}
         for submission in group:
-            by_round.setdefault(submission.seq, Batch(submission.seq)).submissions.append(
-                submission
-            )
+            by_round.setdefault(submission.seq, []).append(submission)
         metrics = self._metrics
         results: Results = {}
         with metrics.counting_seconds.time():
-            for batch in by_round.values():
-                batch.count()
-        batches = list(by_round.values())
+            batches = [make_batch(seq, submissions) for seq, submissions in by_round.items()]
         with metrics.commit_seconds.time():
             outcomes = self._commit_with_retries(batches)
         self._is_failing = False
         stored = []
-        for batch, batch_outcomes in zip(batches, outcomes, strict=True):
-            for submission, outcome in zip(batch.submissions, batch_outcomes, strict=True):
+        for submissions, batch_outcomes in zip(by_round.values(), outcomes, strict=True):
+            for submission, outcome in zip(submissions, batch_outcomes, strict=True):
                 results[submission] = outcome
                 if outcome is Outcome.STORED:
                     stored.append(len(submission.packed) // submission.oracle.wire.size)

@@ -1,6 +1,6 @@
 """Everything the service stores, in SQLite or Postgres, behind one `Storage`."""
 
-from ldprecover_server.storage.commit.transaction import Batch, Outcome, SealedBatch
+from ldprecover_server.storage.commit import Batch, Outcome, SealedBatch
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import for_seconds
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels

@@ -1,23 +1,28 @@
-"""The contract of a database: durable writes, consistent reads, and errors of the service."""
+"""A database: durable writes, consistent reads, and errors of the service."""
 
 import contextlib
+import io
+import itertools
 import logging
 import math
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.pool import PoolProxiedConnection
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
 
 _log = logging.getLogger(__name__)
 
 _WRITE = "ldprecover_write"
+_SLICE_BYTES = 1 << 20
 _REPEAT_SECONDS = 1.0  # the same error is logged at most once in this time
 
 
@@ -102,7 +107,7 @@ class Database(ABC):
     ) -> dict[bytes, bytes]:
         """Return those of any number of submission keys that are stored, with their digests.
 
-        Keys and digests are encoded as in `key_encoding`.
+        Keys and digests are encoded as in `encoding`.
         """
 
     @abstractmethod
@@ -225,3 +230,93 @@ class Database(ABC):
 def is_write(connection: sa.Connection) -> bool:
     """Return whether `Database.write` opened this connection."""
     return bool(connection.get_execution_options().get(_WRITE, False))
+
+
+def read_large_value(
+    connection: sa.Connection, column: sa.ColumnElement[Any], *conditions: sa.ColumnElement[bool]
+) -> bytes | None:
+    """Return the bytes in a column of the one row with these conditions; None without it.
+
+    A connection to Postgres keeps a buffer of twice the largest value that it has read, and reading
+    it whole takes three times as much again.
+    """
+    value = io.BytesIO()
+    for start in itertools.count(1, _SLICE_BYTES):
+        part = sa.func.substr(column, start, _SLICE_BYTES, type_=sa.LargeBinary)
+        piece: bytes | None = connection.scalar(sa.select(part).where(*conditions))
+        if piece is None:
+            return None
+        value.write(piece)
+        if len(piece) < _SLICE_BYTES:
+            break
+    return value.getvalue()
+
+
+class PinnedConnection:
+    """A connection of an engine's pool that is kept between commits. For use by one thread.
+
+    A small commit through the pool and SQLAlchemy takes 0.15 to 0.4 ms of processor time more than
+    through the driver alone, with the interpreter's lock held. `prepare` is called with each new
+    connection.
+    """
+
+    def __init__(
+        self, engine: sa.Engine, prepare: Callable[[Any], None] = lambda connection: None
+    ) -> None:
+        self._engine = engine
+        self._prepare = prepare
+        self._connection: PoolProxiedConnection | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None
+
+    def get(self) -> Any:
+        """Return the driver's connection; the first call opens it. Raises DBAPIError."""
+        if self._connection is None:
+            try:
+                self._connection = self._engine.raw_connection()
+                self._prepare(self._connection.driver_connection)
+            except self._engine.dialect.loaded_dbapi.Error as error:
+                raise self.translate(error, is_lost=True) from error
+        return self._connection.driver_connection
+
+    def release(self) -> None:
+        """Return the connection to the pool, which knows whether it is still usable."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def drop(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+
+    def translate(self, error: Exception, *, is_lost: bool) -> BaseException:
+        """Return a driver's error as SQLAlchemy's; drop the connection if it is lost."""
+        if is_lost:
+            self.drop()
+        driver = self._engine.dialect.loaded_dbapi.Error
+        return sa.exc.DBAPIError.instance(
+            None, None, error, driver, hide_parameters=True, connection_invalidated=is_lost
+        )
+
+
+Clock = Callable[[], datetime]
+
+
+class Repository:
+    """A part of the storage over one database. Methods are safe to call from several threads."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self.database = database
+        self.clock = clock
+
+    def hour(self) -> int:
+        """Return the current hour since the epoch."""
+        return int(self.clock().timestamp()) // 3600
+
+    def _now(self) -> str:
+        return self.clock().isoformat(timespec="seconds")

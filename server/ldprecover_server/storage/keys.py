@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from ldprecover_server.errors import KeyNotFoundError, NameTakenError
 from ldprecover_server.keys import AccessKey, HashedKey
-from ldprecover_server.storage.base import Repository
+from ldprecover_server.storage.database import Repository
 from ldprecover_server.storage.schema import access_keys, secrets
 
 _TICKETS = "tickets"

@@ -18,11 +18,9 @@ from ldprecover_server.errors import (
     PluginNotLoadedError,
     RoundNotFoundError,
 )
-from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.large_values import read_large_value
+from ldprecover_server.storage.database import Database, Repository, read_large_value
+from ldprecover_server.storage.encoding import decode_tally
 from ldprecover_server.storage.schema import labels, rounds, tallies, total, verdicts
-from ldprecover_server.storage.tally_encoding import decode_tally
 
 CURRENT = "current"
 """Identifier of the round opened last."""

@@ -1,4 +1,4 @@
-"""The tables, for SQLite and Postgres alike.
+"""The tables, for SQLite and Postgres alike, and the keys of advisory locks.
 
 No column links a person to a report. Submission keys have no time, position or segment; a segment
 has the shuffled reports of a whole commit, and the hour. But databases also store row versions and
@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover_server.storage.key_encoding import DIGEST, KEY
+from ldprecover_server.storage.encoding import DIGEST, KEY
 
 metadata = sa.MetaData()
 
@@ -70,7 +70,7 @@ labels = sa.Table(
     _column("items", sa.LargeBinary),  # JSON array in UTF-8
 )
 
-# A key starts with its round: see `key_encoding`.
+# A key starts with its round: see `encoding`.
 submission_keys = sa.Table(
     "keys",
     metadata,
@@ -99,7 +99,7 @@ tallies = sa.Table(
     _column("n", sa.BigInteger),
     sa.Column("token", sa.LargeBinary(16)),  # random, of the process that wrote the row last
     # Last: SQLite reads a row up to the last column that a statement needs.
-    _column("counts", sa.LargeBinary),  # the tally's summary: see `tally_encoding`
+    _column("counts", sa.LargeBinary),  # the tally's summary: see `encoding`
 )
 
 access_keys = sa.Table(
@@ -131,3 +131,20 @@ verdicts = sa.Table(
     # Last, as the counts of a tally.
     sa.Column("recovery", sa.LargeBinary),  # packed: see `analysis.tasks`
 )
+
+# Keys of the Postgres advisory locks, in one place because they share the whole database. Locks
+# with two keys (a class and a number) and locks with one key never conflict with each other.
+PROCESS_CLASS = 0x4C44505
+"""Class of the session locks on process numbers (0, 1, ...) and of `MAINTENANCE_NUMBER`."""
+
+MAINTENANCE_NUMBER = -1
+"""Number in `PROCESS_CLASS` that serialises deletion."""
+
+ROUND_CLASS = 0x4C44506
+"""Class of the locks on rounds; the number is the low 31 bits of `rounds.seq`.
+
+Commits share a round's lock, and ending the round takes it exclusively.
+"""
+
+MIGRATION_KEY = 0x4C44506
+"""Single key that serialises migrations."""

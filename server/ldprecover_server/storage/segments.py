@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from ldprecover import FrequencyOracle
 from ldprecover.counting.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
-from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.database import Database
+from ldprecover_server.storage.database import Database, Repository
 from ldprecover_server.storage.rounds import NOT_GONE, StoredRound, read_round, sum_tallies
 from ldprecover_server.storage.schema import rounds, segments, tallies, total
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
 
 from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.storage import migrations
-from ldprecover_server.storage.base import Clock, Repository
-from ldprecover_server.storage.commit.transaction import Batch, Commit, Outcome
-from ldprecover_server.storage.connect import connect
+from ldprecover_server.storage.backends.sqlite import SQLite
+from ldprecover_server.storage.commit import Batch, Commit, Outcome
+from ldprecover_server.storage.database import Clock, Database, Repository
 from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
@@ -35,7 +36,7 @@ class Storage(Repository):
         statement_seconds: float | None = None,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
-        database = connect(url, pool_size=pool_size, statement_seconds=statement_seconds)
+        database = _connect(url, pool_size=pool_size, statement_seconds=statement_seconds)
         super().__init__(database, clock)
         self._commit = Commit(database)
         self.rounds = Rounds(database, clock)
@@ -110,6 +111,36 @@ class Storage(Repository):
     def check(self) -> list[Finding]:
         """Return what in the database does not agree. Raises StoreUnavailableError."""
         return check(self.database)
+
+
+def _connect(url: str, *, pool_size: int = 10, statement_seconds: float | None = None) -> Database:
+    """Return the database at sqlite:///FILE or postgresql+psycopg://...; it connects on first use.
+
+    A Postgres statement without an answer after `statement_seconds` fails. Raises
+    ConfigurationError for an unreadable URL or another kind of database.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError as error:
+        raise ConfigurationError(
+            "the database URL cannot be read; try sqlite:///ldprecover.db"
+        ) from error
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return SQLite(parsed)
+    if parsed.drivername == "postgresql+psycopg":
+        try:
+            from ldprecover_server.storage.backends.postgres import Postgres  # psycopg is an extra
+        except ImportError as error:
+            raise ConfigurationError(
+                "Postgres needs the extra: pip install 'ldprecover[postgres]'"
+            ) from error
+        return Postgres(parsed, pool_size, statement_seconds)
+    form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
+    if parsed.drivername.partition("+")[0] in ("postgres", "postgresql"):
+        raise ConfigurationError(
+            f"{form}: write postgresql+psycopg:// for {parsed.drivername}:// and keep the rest"
+        )
+    raise ConfigurationError(f"{form}, not {parsed.drivername}")
 
 
 def _reason(error: Exception) -> str:

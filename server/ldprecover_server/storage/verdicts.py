@@ -6,8 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.large_values import read_large_value
+from ldprecover_server.storage.database import Repository, read_large_value
 from ldprecover_server.storage.rounds import lock_round, number_of_reports
 from ldprecover_server.storage.schema import rounds, verdicts
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ldprecover import Tally, frequency_oracle
 from ldprecover.protocols import wire
-from ldprecover_server.ingest.batches import Batch, Submission
+from ldprecover_server.ingest.batches import Submission, make_batch
 
 
 @settings(deadline=None)
@@ -16,16 +16,15 @@ from ldprecover_server.ingest.batches import Batch, Submission
 )
 def test_batch_is_independent_of_counting_ahead(sent: list[tuple[int, bool]], seed: int) -> None:
     oracle, rng = frequency_oracle("oue", 0.5, 60), np.random.default_rng(seed)
-    batch = Batch(1)
-    everything = []
+    submissions, everything = [], []
     for i, (n, is_ahead) in enumerate(sent):
         reports = oracle.perturb(rng.integers(0, 60, n), rng)
         everything.append(reports)
         submission = Submission(1, oracle, str(i), wire.pack(reports))
-        batch.submissions.append(submission)
+        submissions.append(submission)
         if is_ahead:
             submission.count()
-    batch.count()
+    batch = make_batch(1, submissions)
     for fresh in (range(len(sent)), range(len(sent) // 2, len(sent))):
         reports = np.concatenate([everything[i] for i in fresh])
         sealed = batch.seal(fresh)

@@ -54,7 +54,7 @@ class Commits:
         app.storage.commit = self  # type: ignore[method-assign]
 
     def __call__(self, batches: Any) -> Any:
-        self.sizes.append(sum(len(batch.submissions) for batch in batches))
+        self.sizes.append(sum(len(batch.hashes) for batch in batches))
         self.first.set()
         if self.before:
             step = self.before.pop(0)

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import RoundParameters, Tally
-from ldprecover_server.storage import Outcome, SealedBatch, Storage
-from ldprecover_server.storage.key_encoding import encode_digest, encode_key
+from ldprecover_server.storage import Batch, Outcome, SealedBatch, Storage
+from ldprecover_server.storage.encoding import encode_digest, encode_key
 from ldprecover_server.storage.maintenance.chunks import HasTime
 from ldprecover_server.storage.schema import rounds, segments
 
@@ -72,15 +72,16 @@ class Submitted:
         return {"key": encode_key(seq, self.key), "digest": encode_digest(self.digest)}
 
 
-@dataclass(frozen=True)
-class Group:
-    """Submissions to one round that are to be committed together."""
+class Group(Batch):
+    """GRR submissions to one round that are to be committed together."""
 
-    seq: int
-    submissions: Sequence[Submitted]
+    def __init__(self, seq: int, submissions: Sequence[Submitted]) -> None:
+        hashes = [(each.key, each.digest) for each in submissions]
+        super().__init__(seq, hashes, lambda positions: self.rows(positions))
+        self.submissions = submissions
 
-    def seal(self, fresh: Sequence[int]) -> SealedBatch:
-        items = [item for i in fresh for item in self.submissions[i].items]
+    def rows(self, positions: Sequence[int]) -> SealedBatch:
+        items = [item for i in positions for item in self.submissions[i].items]
         reports = np.array(items, dtype="<u4")
         return SealedBatch(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
 

@@ -1,5 +1,6 @@
 """`check` finds each disagreement and its size, and nothing in an intact database."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import numpy as np
@@ -10,7 +11,7 @@ from tests.server.storage.conftest import PARAMETERS, Group, Submitted, commit
 from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage import Finding, SealedBatch, Storage
-from ldprecover_server.storage.key_encoding import encode_key, in_round
+from ldprecover_server.storage.encoding import encode_key, in_round
 from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
 
 
@@ -30,7 +31,7 @@ def whole(storage: Storage) -> Storage:
     storage.rounds.close("closed")
 
     class OlhGroup(Group):
-        def seal(self, fresh: object) -> SealedBatch:
+        def rows(self, positions: Sequence[int]) -> SealedBatch:
             return SealedBatch(reports.tobytes(), Tally.of(parameters.oracle, reports))
 
     parameters = RoundParameters("olh", 1.0, ("a", "b", "c"), 4)

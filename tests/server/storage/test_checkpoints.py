@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import OpenStorage, Submitted, commit, open_round
 
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.backends import sqlite_checkpoints
-from ldprecover_server.storage.backends.sqlite_checkpoints import Checkpoints
+from ldprecover_server.storage.backends import sqlite
+from ldprecover_server.storage.backends.sqlite import Checkpoints
 
 pytestmark = pytest.mark.sqlite
 
@@ -53,7 +53,7 @@ def test_the_log_is_written_back_beside_the_commits(
     claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file has their pages while every connection of the storage is still open."""
-    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 200)
+    monkeypatch.setattr(sqlite, "PAGES", 200)
     seq = open_round(claimed)
     file = Path(claimed.database.name)
     before, commits = file.stat().st_size, 0
@@ -67,7 +67,7 @@ def test_the_log_is_written_back_beside_the_commits(
 def test_log_size_is_bounded_under_constant_writes(
     claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
+    monkeypatch.setattr(sqlite, "PAGES", 20)
     monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.MAX_PAGES", 150)
     seq = open_round(claimed)
     for i in range(600):  # they write at least 1,800 pages
@@ -82,12 +82,12 @@ def test_checkpoint_thread_exists_only_while_serving(tmp_path: Path) -> None:
     with storage.database.read() as connection:
         assert (
             connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one()
-            == sqlite_checkpoints.DEFAULT_MAX_PAGES
+            == sqlite.DEFAULT_MAX_PAGES
         )
     assert threads() == before
     for _ in range(2):
         storage.database.claim()
-        thread_of(storage).add_pages(sqlite_checkpoints.PAGES)
+        thread_of(storage).add_pages(sqlite.PAGES)
         assert threads() == before + 1
     storage.close()
     assert threads() == before
@@ -101,7 +101,7 @@ def test_failed_checkpoint_is_retried(
     path = Path(claimed.database.name)
     seq = open_round(claimed)
     add(claimed, seq, 1)
-    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 1)
+    monkeypatch.setattr(sqlite, "PAGES", 1)
     moved = path.rename(path.with_name("moved.db"))
     with caplog.at_level(logging.WARNING):
         thread_of(claimed).add_pages(1)
@@ -118,7 +118,7 @@ def test_failed_checkpoint_is_retried(
 def test_long_reader_keeps_the_log_and_blocks_no_commit(
     claimed: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "PAGES", 20)
+    monkeypatch.setattr(sqlite, "PAGES", 20)
     seq = open_round(claimed)
     add(claimed, seq, 0)
     count = sa.text("SELECT count(*) FROM keys")
@@ -144,11 +144,11 @@ def test_unexpected_error_is_logged_and_work_is_retried(
 
     thread = Checkpoints(Path(claimed.database.name), check)
     try:
-        thread.add_pages(sqlite_checkpoints.PAGES)
+        thread.add_pages(sqlite.PAGES)
         while "input/output error" not in caplog.text:
             assert threads()
         assert "Traceback" in caplog.text
-        thread.add_pages(sqlite_checkpoints.PAGES)
+        thread.add_pages(sqlite.PAGES)
         while not thread.done:
             assert threads()
     finally:
@@ -161,7 +161,7 @@ def test_replaced_file_is_not_touched(claimed: Storage, caplog: pytest.LogCaptur
     with contextlib.closing(sqlite3.connect(path)) as another:
         another.execute("CREATE TABLE theirs (a)")
     done = thread_of(claimed).done
-    thread_of(claimed).add_pages(sqlite_checkpoints.PAGES)
+    thread_of(claimed).add_pages(sqlite.PAGES)
     while (
         "checkpoint of the write-ahead log failed" not in caplog.text
         and thread_of(claimed).done == done
@@ -179,7 +179,7 @@ def test_closing_waits_for_what_was_begun(claimed: Storage) -> None:
         may_continue.wait(60)
 
     thread = Checkpoints(Path(claimed.database.name), check)
-    thread.add_pages(sqlite_checkpoints.PAGES)
+    thread.add_pages(sqlite.PAGES)
     assert begun.wait(60)
     closing = threading.Thread(target=thread.close)
     closing.start()

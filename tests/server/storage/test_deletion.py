@@ -22,7 +22,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.storage import Outcome, Storage
-from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.maintenance.chunks import Progress
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 

@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import open_round
 
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.key_encoding import encode_digest, encode_key, in_round
+from ldprecover_server.storage.encoding import encode_digest, encode_key, in_round
 from ldprecover_server.storage.schema import submission_keys
 
 EDGES = [bytes(16), bytes(11) + b"\1", b"\x7f" + 15 * b"\xff", b"\x80" + bytes(15), 16 * b"\xff"]

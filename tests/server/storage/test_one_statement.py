@@ -13,7 +13,7 @@ from tests.conftest import NewDatabase
 from tests.server.storage.conftest import PARAMETERS, Group, Submitted
 
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
 RETENTIONS = ("forever", "none")

@@ -15,7 +15,7 @@ from ldprecover_server.storage.schema import tallies
 class Wide(Group):
     """One report of 400 items: its tally nearly fills the maximum size of a row."""
 
-    def seal(self, fresh: object) -> SealedBatch:
+    def rows(self, positions: Sequence[int]) -> SealedBatch:
         return SealedBatch(b"", Tally(np.ones(400, dtype="<i8"), 1))
 
 

@@ -17,8 +17,7 @@ from ldprecover_server.errors import (
     UnauthorizedError,
 )
 from ldprecover_server.http.dependencies import Reader, get_services
-from ldprecover_server.http.middleware.security_headers import HEADERS
-from ldprecover_server.http.problems import problems
+from ldprecover_server.http.problems import SECURITY_HEADERS, problems
 from ldprecover_server.metrics import MEDIA_TYPE
 
 router = APIRouter(tags=["operation"])
@@ -27,7 +26,9 @@ _READY_SECONDS = 5.0
 _VERSION = version("ldprecover")  # reading it takes milliseconds
 
 
-HEALTH = Response(Status(status="ok").to_json(), headers=HEADERS, media_type="application/json")
+HEALTH = Response(
+    Status(status="ok").to_json(), headers=SECURITY_HEADERS, media_type="application/json"
+)
 """The response to a health check."""
 
 

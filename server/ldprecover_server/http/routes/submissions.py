@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Mapping
 
 from anyio import to_thread
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError
@@ -37,6 +38,7 @@ _log = logging.getLogger(__name__)
 
 _SUBMISSION_KEY = re.compile(r"[\x21-\x7e]{1,64}")
 _LIMITS = 1024
+_HEALTH_ROUTE = Route(paths.HEALTHZ, HEALTH)
 _TYPES = (JSON, wire.MEDIA_TYPE)
 
 
@@ -46,6 +48,8 @@ class SubmissionRoute:
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app = app
         self._services = services
+        self._round_route = Route(paths.ROUND + paths.REPORTS, self)
+        self._current_route = Route(paths.REPORTS, self)
         self._limits: dict[
             tuple[int, bool, bool, bool], BodyLimit
         ] = {}  # of the rounds that reports came for last
@@ -53,21 +57,20 @@ class SubmissionRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif paths.is_submission(scope["path"]):
-            await self._respond(scope, receive, send)
+        elif (match := paths.SUBMISSION.fullmatch(scope["path"])) is not None:
+            # As the framework does: Instrumentation reads the path of the route.
+            scope["route"] = self._current_route if match[1] is None else self._round_route
+            await self._respond(match[1] or CURRENT, scope, receive, send)
         elif scope["path"] == paths.HEALTHZ and scope["method"] == "GET":
-            scope["route_path"] = paths.HEALTHZ
+            scope["route"] = _HEALTH_ROUTE
             await HEALTH(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route_path"] = (
-            paths.REPORTS if scope["path"] == paths.REPORTS else paths.ROUND + paths.REPORTS
-        )
+    async def _respond(self, round: str, scope: Scope, receive: Receive, send: Send) -> None:
         body = Body(self._services.limits.bodies, scope, receive)
         try:
-            answer = await self._submit(scope, body)
+            answer = await self._submit(round, scope, body)
         except (ServiceError, LDPRecoverError) as error:
             await problem_response(error)(scope, receive, send)
         except Exception:  # noqa: BLE001
@@ -81,11 +84,10 @@ class SubmissionRoute:
             await send({"type": "http.response.start", "status": 202, "headers": headers})
             await send({"type": "http.response.body", "body": answer})
 
-    async def _submit(self, scope: Scope, body: Body) -> bytes:
+    async def _submit(self, identifier: str, scope: Scope, body: Body) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
         rounds = self._services.rounds
-        identifier = paths.submission_round(scope["path"]) or CURRENT
         round = rounds.cached(identifier)
         if round is not None:
             return await self._submit_to(round, scope, body)

@@ -12,12 +12,12 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
-from ldprecover_server.storage.advisory_locks import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_commit import PostgresCommit
 from ldprecover_server.storage.backends.postgres_timeouts import PING_SECONDS, Session, set_timeout
 from ldprecover_server.storage.database import CommitValues, Database
-from ldprecover_server.storage.key_encoding import DIGEST_BYTES
+from ldprecover_server.storage.encoding import DIGEST_BYTES
+from ldprecover_server.storage.schema import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
 
 _log = logging.getLogger(__name__)
 

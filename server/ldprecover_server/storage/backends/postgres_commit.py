@@ -11,9 +11,8 @@ import sqlalchemy as sa
 
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_timeouts import Prepared, Session
-from ldprecover_server.storage.commit.one_statement import ABORTED, POSTGRES
-from ldprecover_server.storage.commit.pinned_connection import PinnedConnection
-from ldprecover_server.storage.database import CommitValues
+from ldprecover_server.storage.database import CommitValues, PinnedConnection
+from ldprecover_server.storage.one_statement import ABORTED, POSTGRES
 
 _BYTEA, _INT8 = (psycopg.postgres.types[name].oid for name in ("bytea", "int8"))
 _AS_CAST = 0  # the server takes the type of the cast in the statement

@@ -16,7 +16,7 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.encoding import decode_tally, in_round
 from ldprecover_server.storage.maintenance.deletion import rows_of_round
 from ldprecover_server.storage.rounds import read_parameters
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies, total
@@ -26,7 +26,6 @@ from ldprecover_server.storage.segments import (
     list_segments,
     read_segments,
 )
-from ldprecover_server.storage.tally_encoding import decode_tally
 
 _MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import sqlalchemy as sa
 
 from ldprecover_server.errors import RoundNotFoundError
-from ldprecover_server.storage.base import Repository
-from ldprecover_server.storage.key_encoding import in_round
+from ldprecover_server.storage.database import Repository
+from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.maintenance.chunks import (
     Chunk,
     HasTime,

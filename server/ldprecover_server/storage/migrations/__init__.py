@@ -11,8 +11,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.storage.advisory_locks import MIGRATION_KEY
 from ldprecover_server.storage.database import Database
+from ldprecover_server.storage.schema import MIGRATION_KEY
 
 FOLDER = Path(__file__).parent
 

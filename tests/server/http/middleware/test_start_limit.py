@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from ldprecover_server.http.middleware.start_limit import StartLimit
+from ldprecover_server.http.middleware import StartLimit
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message
 
-from ldprecover_server.http.middleware.unread_responses import UnreadResponses
+from ldprecover_server.http.middleware import UnreadResponses
 
 pytestmark = pytest.mark.anyio
 

@@ -1,17 +1,41 @@
-"""The transaction that stores a group of submissions: each exactly once, or not at all."""
+"""The commit of submissions: exactly once, and durable before the answer.
 
-from collections.abc import Iterable, Mapping, Sequence
+A group of submissions is one transaction, by one of two paths: one statement (`one_statement`) or
+several for all its rounds. `Commit` is the entry to both. The tests that prove a case are in
+tests/server/storage, but for the last.
+
+| case | path | proved by |
+|---|---|---|
+| one round, new keys, this process wrote its tally last | one statement | test_one_statement |
+| the same, after a new connection | several statements | test_fencing |
+| the same, but another process changed the tally or took a key | one statement fails on token, \
+  count or key and stores nothing; then several | test_fencing, test_one_statement |
+| a key is stored already, or comes twice in the group | several statements | test_storage |
+| several rounds, or a process's first report | several statements | test_storage |
+| the round ends meanwhile | one statement fails on the cleared token; several wait for the \
+  round's row and answer CLOSED or GONE | test_fencing |
+| unknown outcome: lost connection, killed server | the same group again; stored keys are \
+  duplicates | tests/system/test_histories.py, test_crashes.py |
+
+Durability is the database's: SQLite with synchronous=FULL, Postgres with synchronous_commit=on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Protocol
+from typing import Any
 
 import sqlalchemy as sa
 
 from ldprecover.counting.tally import Tally
 from ldprecover_server.storage.database import CommitValues, Database
-from ldprecover_server.storage.key_encoding import encode_digest, encode_key
+from ldprecover_server.storage.encoding import (
+    decode_tally,
+    encode_counts,
+    encode_digest,
+    encode_key,
+)
 from ldprecover_server.storage.schema import rounds, segments, tallies
-from ldprecover_server.storage.tally_encoding import decode_tally, encode_counts
 
 
 class Outcome(Enum):
@@ -24,13 +48,6 @@ class Outcome(Enum):
     GONE = auto()
 
 
-class Submitted(Protocol):
-    """A submission: hashes of its key and of its reports."""
-
-    key: bytes
-    digest: bytes
-
-
 @dataclass(frozen=True)
 class SealedBatch:
     """The rows that a batch adds to its round: shuffled packed reports and their tally."""
@@ -39,19 +56,16 @@ class SealedBatch:
     tally: Tally
 
 
-class Batch(Protocol):
+@dataclass(eq=False)
+class Batch:
     """The submissions of one group to one round."""
 
-    @property
-    def seq(self) -> int:
-        """The round's sequence number."""
-
-    @property
-    def submissions(self) -> Sequence[Submitted]:
-        """The submissions in order of arrival."""
-
-    def seal(self, positions: Sequence[int]) -> SealedBatch:
-        """Return the rows for the submissions at these positions."""
+    seq: int
+    """The round's sequence number."""
+    hashes: Sequence[tuple[bytes, bytes]]
+    """Of each submission, in order of arrival: the hashes of its key and of its reports."""
+    seal: Callable[[Sequence[int]], SealedBatch]
+    """Returns the rows for the submissions at these positions."""
 
 
 class Commit:
@@ -105,7 +119,7 @@ class Commit:
             tally = self._commit_in_one_statement(batch, hour, last_tallies.get(batch.seq))
             if tally is not None:
                 self._last_tallies = {batch.seq: tally}
-                return [[Outcome.STORED] * len(batch.submissions)]
+                return [[Outcome.STORED] * len(batch.hashes)]
         with self._database.write() as connection:
             generation = self._database.generation  # the connection may be a new one
             outcomes, sealed = self._store(connection, batches, hour)
@@ -118,7 +132,7 @@ class Commit:
     ) -> Tally | None:
         """Store a batch of new submissions; return the new tally, or None if nothing was stored."""
         digests = dict(sorted(_encoded(batch)))
-        if last_tally is None or len(digests) < len(batch.submissions):
+        if last_tally is None or len(digests) < len(batch.hashes):
             return None
         sealed = batch.seal(range(len(digests)))
         tally = last_tally + sealed.tally
@@ -176,7 +190,7 @@ class Commit:
         sealed: dict[int, SealedBatch] = {}
         for batch in batches:
             if batch.seq not in states:
-                outcomes.append([Outcome.GONE] * len(batch.submissions))
+                outcomes.append([Outcome.GONE] * len(batch.hashes))
                 continue
             outcomes.append([outcome_of(*each) for each in submissions[batch.seq]])
             new = [i for i, outcome in enumerate(outcomes[-1]) if outcome is Outcome.STORED]
@@ -234,7 +248,4 @@ class Commit:
 
 def _encoded(batch: Batch) -> list[tuple[bytes, bytes]]:
     """Return the encoded key and digest of each submission."""
-    return [
-        (encode_key(batch.seq, submission.key), encode_digest(submission.digest))
-        for submission in batch.submissions
-    ]
+    return [(encode_key(batch.seq, key), encode_digest(digest)) for key, digest in batch.hashes]

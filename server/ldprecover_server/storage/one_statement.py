@@ -7,7 +7,7 @@ of reports and this process's token. The token alone excludes another process wi
 (by mistake, or after a failover that lost the last commits), which may have counted equally many.
 """
 
-from ldprecover_server.storage.advisory_locks import ROUND_CLASS
+from ldprecover_server.storage.schema import ROUND_CLASS
 
 # SQLite: an INSERT into a view whose trigger does the work, so that the interpreter's lock is free
 # for the whole commit. Created on each connection before its first commit.
