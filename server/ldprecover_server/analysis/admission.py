@@ -4,24 +4,14 @@ import asyncio
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from ldprecover_server.errors import AnalysesBusyError
-
-T = TypeVar("T")
 
 NO_ROOM = "too many newer analyses of this kind are queued"
 _MAX_REMEMBERED = 1000
 _QUIET_SECONDS = 2.0
-
-
-def oldest_of_largest(elements: Iterable[T], group: Callable[[T], Hashable]) -> T:
-    """Return the first element of the group that has the most."""
-    elements = list(elements)
-    sizes = Counter(map(group, elements))
-    return max(elements, key=lambda element: sizes[group(element)])
 
 
 @dataclass(eq=False)
@@ -110,7 +100,8 @@ class AdmissionQueue:
             self._take(keyed, group)
             return
         if not keyed and len(queue) >= self._max_waiting[False]:
-            oldest = oldest_of_largest(queue, lambda waiter: waiter.group)
+            sizes = Counter(waiter.group for waiter in queue)
+            oldest = max(queue, key=lambda waiter: sizes[waiter.group])  # the first of them
             queue.remove(oldest)
             oldest.is_admitted.set_result(False)
         if len(queue) >= self._max_waiting[keyed] or self.waiting >= self._max_waiting[True]:

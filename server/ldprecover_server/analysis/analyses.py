@@ -162,7 +162,7 @@ class Analyses:
         ReportsGoneError, ParameterError, for rounds of the history RoundNotFoundError,
         UnauthorizedError and ForbiddenError, and what `WorkerPool.run` raises.
         """
-        return (await self._run(caller, self._requested, round, request, caller.key))[1]
+        return await self._run(caller, round, self._requested, request, caller.key)
 
     async def alarms(
         self, round: RoundInfo, rate: float, canaries: Sequence[str], caller: Caller
@@ -172,7 +172,7 @@ class Analyses:
         Alarms that read reports are left out unless all are stored. Raises NoReportsError,
         ParameterError and what `WorkerPool.run` raises.
         """
-        return (await self._run(caller, self._alarms, round, rate, canaries))[1]
+        return await self._run(caller, round, self._alarms, rate, canaries)
 
     async def certify(
         self, round: RoundInfo, request: CertificateRequest, caller: Caller
@@ -182,7 +182,7 @@ class Analyses:
         Raises NoReportsError, ShareTooSmallError, ParameterError, for a request from reports
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
-        result = (await self._run(caller, self._certificate, round, request))[1]
+        result = await self._run(caller, round, self._certificate, request)
         if result.lower is None:
             error = ImpossibleShareError(result)
             raise ShareTooSmallError(str(error), error.least_malicious_share)
@@ -191,9 +191,10 @@ class Analyses:
     def verdict(self, round: RoundInfo) -> tuple[Analysis[VerdictResult], int]:
         """Return the analysis for a round's verdict, and the number of reports.
 
-        Raises NoReportsError and ReportsGoneError.
+        Raises ReportsGoneError.
         """
-        recovery, tally, is_complete = self._recovery(round, RecoveryRequest())
+        tally, is_complete = self._evidence(round)
+        recovery = self._recovery(round, is_complete, RecoveryRequest())
         recovery.require_reports(is_complete)
         reads = (recovery.reads,)
         return Analysis(
@@ -209,7 +210,7 @@ class Analyses:
         round = analysis.round
         if not analysis.reads:
             return self._task(analysis, *self._evidence(round)), None
-        tally, reports, _ = self._storage.segments.tally_and_reports(
+        tally, reports = self._storage.segments.tally_and_reports(
             round.seq, round.oracle.summary_size
         )
         is_complete = reports.n == tally.n or round.oracle.traits.histogram
@@ -231,12 +232,16 @@ class Analyses:
     async def _run(
         self,
         caller: Caller,
-        look_up: Callable[..., tuple[Analysis[R], Tally, bool]],
+        round: RoundInfo,
+        look_up: Callable[..., Analysis[R]],
         *arguments: object,
-    ) -> tuple[Analysis[R], R]:
+    ) -> R:
         def begin() -> tuple[Analysis[R], bytes, R | None]:
             # In one call: between two of them, hundreds of callers would hold their tallies.
-            analysis, tally, is_complete = look_up(*arguments)
+            tally, is_complete = self._evidence(round)
+            if not tally.n:
+                raise NoReportsError("the round has no reports")
+            analysis = look_up(round, is_complete, *arguments)
             if analysis.is_quick:
                 return analysis, b"", self._task(analysis, tally, is_complete).run(None)
             analysis.require_reports(is_complete)
@@ -244,7 +249,7 @@ class Analyses:
 
         analysis, key, computed = await caller.run(begin)
         if computed is not None:
-            return analysis, computed
+            return computed
         keyed = caller.is_known
 
         async def work(on_start: Callable[[], None]) -> bytes:
@@ -253,12 +258,11 @@ class Analyses:
             return await self._workers.run(
                 partial(self.prepare, analysis),
                 keyed=keyed,
-                group=(analysis.round.seq, caller.key if keyed else None),
+                group=(round.seq, caller.key if keyed else None),
                 on_start=on_start,
             )
 
-        packed = await self._cache.get(key, work, keyed=keyed)
-        return analysis, unpack(analysis.result, packed)
+        return unpack(analysis.result, await self._cache.get(key, work, keyed=keyed))
 
     def _stored(self, analysis: Analysis[R]) -> bytes | None:
         """Return the packed recovery that is stored with the round, if it is the recommended."""
@@ -283,38 +287,31 @@ class Analyses:
         return tally, are_stored or round.oracle.traits.histogram
 
     def _requested(
-        self, round: RoundInfo, request: results.RecoveryRequest, key: str | None
-    ) -> tuple[Analysis[Recovery], Tally, bool]:
-        core_request = request.core_request(partial(self._rounds.items, round))
-        return self._recovery(round, core_request, request.infers_targets, request.history, key)
+        self, round: RoundInfo, is_complete: bool, request: results.RecoveryRequest, key: str | None
+    ) -> Analysis[Recovery]:
+        core = request.core_request(partial(self._rounds.items, round))
+        history = self._history(round, request.history, key)
+        return self._recovery(round, is_complete, core, request.infers_targets, history)
 
     def _recovery(
         self,
         round: RoundInfo,
+        is_complete: bool,
         request: RecoveryRequest,
         infers_targets: bool = False,
-        history: Sequence[str] = (),
-        key: str | None = None,
-    ) -> tuple[Analysis[Recovery], Tally, bool]:
-        tally, is_complete = self._evidence(round)
-        _require_reports(tally, "recover from")
+        history: Sequence[StoredRound] = (),
+    ) -> Analysis[Recovery]:
         method, oracle = METHODS[request.method], round.oracle
         if request.method == AUTO:
             method, _ = chosen_method(oracle, _ALL_NEEDS)
         source = source_of(method, oracle, is_complete)
         reads = source != "counts" and method.refusal(oracle, _ALL_NEEDS) is None
         is_quick = not (reads or method.long) and oracle.domain_size <= _QUICK_ITEMS
-        analysis = Analysis(
-            tasks.recovery,
-            Recovery,
-            round,
-            (request, infers_targets),
-            reads,
-            method.name if reads else None,
-            is_quick,
-            self._history(round, history, key),
+        reader = method.name if reads else None
+        arguments = request, infers_targets
+        return Analysis(
+            tasks.recovery, Recovery, round, arguments, reads, reader, is_quick, history
         )
-        return analysis, tally, is_complete
 
     def _history(
         self, round: RoundInfo, identifiers: Sequence[str], key: str | None
@@ -335,20 +332,15 @@ class Analyses:
         return list(rounds.values())
 
     def _alarms(
-        self, round: RoundInfo, rate: float, canaries: Sequence[str]
-    ) -> tuple[Analysis[AlarmsResult], Tally, bool]:
-        tally, is_complete = self._evidence(round)
-        _require_reports(tally, "test")
+        self, round: RoundInfo, is_complete: bool, rate: float, canaries: Sequence[str]
+    ) -> Analysis[AlarmsResult]:
         items = self._rounds.items(round) if canaries else ()
         arguments = rate, tuple(find_items(canaries, items, "canary"))
-        analysis = Analysis(tasks.alarms, AlarmsResult, round, arguments, is_complete)
-        return analysis, tally, is_complete
+        return Analysis(tasks.alarms, AlarmsResult, round, arguments, is_complete)
 
     def _certificate(
-        self, round: RoundInfo, request: CertificateRequest
-    ) -> tuple[Analysis[CertificateResult], Tally, bool]:
-        tally, is_complete = self._evidence(round)
-        _require_reports(tally, "certify")
+        self, round: RoundInfo, is_complete: bool, request: CertificateRequest
+    ) -> Analysis[CertificateResult]:
         if request.malicious_tickets is not None and round.access != "ticket":
             raise ParameterError(
                 "malicious_tickets: the round takes reports without tickets; give malicious_share"
@@ -364,27 +356,18 @@ class Analyses:
                     "certify, it reads the reports too"
                 )
         questions = request.core_questions(self._rounds.items(round) if request.questions else ())
+        shares = request.malicious_share, request.malicious_tickets
+        arguments = *shares, request.confidence, questions, seed
         # From counts it is quick if it takes at most as long as one question over _QUICK_ITEMS
         # items, 0.1 seconds.
         work = max(1, len(questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
-        analysis = Analysis(
+        is_quick = not request.reports and work <= _QUICK_ITEMS
+        return Analysis(
             tasks.certificate,
             CertificateResult,
             round,
-            (
-                request.malicious_share,
-                request.malicious_tickets,
-                request.confidence,
-                questions,
-                seed,
-            ),
+            arguments,
             request.reports,
             reader,
-            not request.reports and work <= _QUICK_ITEMS,
+            is_quick,
         )
-        return analysis, tally, is_complete
-
-
-def _require_reports(tally: Tally, purpose: str) -> None:
-    if not tally.n:
-        raise NoReportsError(f"the round has no reports to {purpose}")

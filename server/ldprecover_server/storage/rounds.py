@@ -248,14 +248,6 @@ def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
         ) from error
 
 
-def read_round(connection: sa.Connection, seq: int) -> StoredRound:
-    """Return the round. Raises RoundNotFoundError."""
-    row = connection.execute(_query().where(rounds.c.seq == seq)).one_or_none()
-    if row is None:
-        raise RoundNotFoundError("the round was deleted")
-    return _stored(row)
-
-
 def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     """Return the round with an id or name, or the current one.
 

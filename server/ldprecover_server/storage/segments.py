@@ -10,7 +10,7 @@ from ldprecover import FrequencyOracle
 from ldprecover.counting.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.database import Database, Repository
-from ldprecover_server.storage.rounds import NOT_GONE, StoredRound, read_round, sum_tallies
+from ldprecover_server.storage.rounds import NOT_GONE, sum_tallies
 from ldprecover_server.storage.schema import rounds, segments, tallies, total
 
 PIECE_BYTES = 1 << 20
@@ -90,17 +90,12 @@ class Segments(Repository):
             tally = sum_tallies(connection, seq, size)
             return tally, _retention(connection, seq) == "forever"
 
-    def reports(self, seq: int) -> StoredReports:
-        """Return the reports that a round stores now. Raises RoundNotFoundError."""
-        with self.database.read() as connection:
-            return StoredReports(self.database, seq, _Version.read(connection, seq))
-
-    def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports, StoredRound]:
-        """Return a round's tally, its stored reports, and the round, all at one moment."""
+    def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports]:
+        """Return a round's tally and its stored reports, both at one moment."""
         with self.database.read() as connection:
             tally = sum_tallies(connection, seq, size)
             reports = StoredReports(self.database, seq, _Version.read(connection, seq))
-            return tally, reports, read_round(connection, seq)
+            return tally, reports
 
 
 def _retention(connection: sa.Connection, seq: int) -> str | None:

@@ -55,7 +55,7 @@ def test_deleted_round_is_gone_before_its_rows(
     fill(storage, seq, 3)
     name = name_of(storage, seq)
     id = storage.rounds.find(name).id
-    reports = storage.segments.reports(seq)
+    reports = storage.segments.tally_and_reports(seq, 6)[1]
     mark_gone(monkeypatch, storage, seq)
     assert rows_of(storage, seq) == [3, 3, 1, 1]
     for call in (
@@ -66,7 +66,6 @@ def test_deleted_round_is_gone_before_its_rows(
         lambda: storage.rounds.tally(seq, 6),
         lambda: storage.segments.evidence(seq, 6),
         lambda: storage.segments.tally_and_reports(seq, 6),
-        lambda: storage.segments.reports(seq),
         lambda: storage.rounds.close(name),
         lambda: storage.deletion.delete(name),
     ):
@@ -124,7 +123,10 @@ def test_round_without_stored_reports_is_never_complete(storage: Storage) -> Non
     seq = open_round(storage, retention="none")
     fill(storage, seq, 2)
     assert storage.segments.evidence(seq, 6)[1] is False
-    assert (storage.segments.reports(seq).n, list(storage.segments.reports(seq))) == (0, [])
+    assert (
+        storage.segments.tally_and_reports(seq, 6)[1].n,
+        list(storage.segments.tally_and_reports(seq, 6)[1]),
+    ) == (0, [])
 
 
 @pytest.mark.sqlite

@@ -35,13 +35,13 @@ def test_reports_are_read_in_one_order_with_their_tally(storage: Storage) -> Non
     seq = open_round(storage)
     for i in range(150):
         add(storage, seq, i, i % 6, 5)
-    tally, reports, _ = storage.segments.tally_and_reports(seq, 6)
+    tally, reports = storage.segments.tally_and_reports(seq, 6)
     add(storage, seq, 999, 0)
     first = b"".join(reports)
     assert first == b"".join(reports)
     assert reports.n == tally.n == 300
     assert Tally.of(PARAMETERS.oracle, np.frombuffer(first, dtype="<u4")) == tally
-    assert storage.segments.reports(seq).n == 301
+    assert storage.segments.tally_and_reports(seq, 6)[1].n == 301
 
 
 def test_pieces_have_whole_reports_within_the_limit(storage: Storage) -> None:
@@ -57,7 +57,7 @@ def test_pieces_have_whole_reports_within_the_limit(storage: Storage) -> None:
         counted = Tally.of(PARAMETERS.oracle, np.concatenate(expected).astype("<u4"))
         values = {"round": seq, "process": 0, "n": counted.n, "counts": encode_counts(counted)}
         connection.execute(sa.insert(tallies).values(values))
-    pieces = list(storage.segments.reports(seq))
+    pieces = list(storage.segments.tally_and_reports(seq, 6)[1])
     assert all(len(piece) % 4 == 0 and 0 < len(piece) <= PIECE_BYTES for piece in pieces)
     reports = np.frombuffer(b"".join(pieces), dtype="<u4")
     assert np.array_equal(reports, np.concatenate(expected))
@@ -75,7 +75,7 @@ def test_large_segment_is_never_held_whole(storage: Storage) -> None:
             sa.update(segments).where(segments.c.round == seq).values(n=n, data=bytes(4 * n))
         )
         connection.execute(sa.update(tallies).where(tallies.c.round == seq).values(n=n))
-    reports = storage.segments.reports(seq)
+    reports = storage.segments.tally_and_reports(seq, 6)[1]
     tracemalloc.start()
     try:
         assert sum(map(len, reports)) == 4 * n
@@ -94,7 +94,7 @@ def test_later_commit_with_a_lower_id_is_not_in_an_earlier_view(
     with storage.database.write() as slow:
         insert_segment(slow, seq, np.array([5, 5]))
         add(storage, seq, 2, 2)
-        reports = storage.segments.reports(seq)
+        reports = storage.segments.tally_and_reports(seq, 6)[1]
         assert reports.n == 2
     assert b"".join(reports) == b"\1\0\0\0\2\0\0\0"
 
@@ -124,7 +124,7 @@ def test_reading_fails_if_counted_reports_are_missing(storage: Storage) -> None:
         newest = sa.select(sa.func.max(segments.c.id)).where(segments.c.round == seq)
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest)))
     with pytest.raises(ReportsGoneError, match=r"3 reports, and 2 were found"):
-        list(storage.segments.reports(seq))
+        list(storage.segments.tally_and_reports(seq, 6)[1])
 
 
 def test_look_up_cost_does_not_grow_with_segments(storage: Storage) -> None:
