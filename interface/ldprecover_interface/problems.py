@@ -22,7 +22,7 @@ class ProblemType(Enum):
     FORBIDDEN = 403, "Not allowed"
     HEAD_TOO_LARGE = 431, "Request head too large"
     HOST_NOT_ALLOWED = 400, "Host or origin not allowed"
-    IDEMPOTENCY_KEY_REUSED = 409, "Idempotency key reused"
+    IDEMPOTENCY_KEY_REUSED = 422, "Idempotency key reused"
     INTERNAL_ERROR = 500, "Internal server error"
     INVALID_HTTP = 400, "Not an HTTP request"
     INVALID_PARAMETER = 422, "Invalid parameter"

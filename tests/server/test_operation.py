@@ -55,7 +55,7 @@ def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> No
     round = app.open_round()
     assert app.submit(round, 3 * ONE, "a").status_code == 202
     assert app.submit(round, 3 * ONE, "a").json()["duplicate"]
-    assert app.submit(round, ONE, "a").status_code == 409
+    assert app.submit(round, ONE, "a").status_code == 422
     assert app.submit(round, b"\x09\0\0\0", "b").status_code == 422
     assert app.get(f"/rounds/{round}/frequencies").status_code == 200
     assert app.get("/nowhere").status_code == 404

@@ -32,7 +32,7 @@ def test_address_agent_and_key_are_not_stored_or_logged(start_server: StartServe
     ) as user:
         assert user.post(path, content=b"\1\0\0\0", headers=PACKED).status_code == 202
         assert user.post(path, content=b"\1\0\0\0", headers=PACKED).json()["duplicate"]
-        assert user.post(path, content=b"\2\0\0\0", headers=PACKED).status_code == 409
+        assert user.post(path, content=b"\2\0\0\0", headers=PACKED).status_code == 422
         assert user.post(path, json={"reports": [9]}).status_code == 422
         assert user.post(path, content=bytes(5_000), headers=PACKED).status_code == 413
         assert (
