@@ -74,6 +74,8 @@ class _Law:
 
     def reports(self, m: int, rng: Rng) -> Reports:
         """Return m reports: proposals that are kept with the probability 1 - excess."""
+        if self.oracle.assigned_seeds:
+            return self._reports_under_seeds(m, rng)
         blocks, missing = [self.oracle.perturb([], rng)], m
         while missing:
             n = min(int(1.1 * missing * self._raised) + 100, self.block)
@@ -81,6 +83,16 @@ class _Law:
             blocks.append(proposals[rng.random(n) >= excess][:missing])
             missing -= len(blocks[-1])
         return np.concatenate(blocks)
+
+    def _reports_under_seeds(self, m: int, rng: Rng) -> Reports:
+        """Return m reports; a proposal that is not kept is drawn again under the same seed."""
+        reports, excess = self._propose(self.oracle, m, rng)
+        pending = np.flatnonzero(rng.random(m) < excess)
+        while pending.size:
+            holders = self.oracle.with_seeds(self.oracle.seeds(reports[pending]))
+            reports[pending], excess = self._propose(holders, pending.size, rng)
+            pending = pending[rng.random(pending.size) < excess]
+        return reports
 
     def support(self) -> FloatArray:
         """Return the expected share of reports that support each item.

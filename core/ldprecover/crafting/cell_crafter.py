@@ -87,16 +87,9 @@ class CellCrafter(Crafter):
 
         Raises ParameterError for more than 16,384 possible sets of chosen items.
         """
-        items = np.flatnonzero(included)
-        if math.comb(items.size, r) > _SUBSETS:
-            raise ParameterError(
-                f"{self.protocol} lacks a law of reports crafted for {r} of {items.size} items, of "
-                "which there are too many"
-            )
-        sets = [np.array(each) for each in combinations(items.tolist(), r)]
-        weights = included[items] if r == 1 else np.full(len(sets), 1 / len(sets))
-        shares = (self._shares(self.best_reports(each, aim)) for each in sets)
-        return np.asarray(sum(map(np.multiply, weights, shares)))
+        return average_over_sets(
+            self.protocol, included, r, lambda items: self._shares(self.best_reports(items, aim))
+        )
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of the reports that support the target, drawn evenly."""
@@ -140,3 +133,24 @@ class CellCrafter(Crafter):
         """Return for each item the share of the reports that supports it."""
         shares: FloatArray = self.support_counts(reports) / reports.size
         return shares
+
+
+def average_over_sets(
+    protocol: str, included: FloatArray, r: int, value_of: Callable[[Int64Array], FloatArray]
+) -> FloatArray:
+    """Return the mean of `value_of(chosen_items)`, `included` as in `Crafter.crafted_support`.
+
+    Raises ParameterError for more than 16,384 possible sets of chosen items.
+    """
+    items = np.flatnonzero(included)
+    if math.comb(items.size, r) > _SUBSETS:
+        raise ParameterError(
+            f"{protocol} lacks a law of reports crafted for {r} of {items.size} items, of which "
+            "there are too many"
+        )
+    sets = list(combinations(items.tolist(), r))
+    mean: FloatArray = np.zeros(())
+    for chosen_items in sets:
+        weight = float(included[chosen_items[0]]) if r == 1 else 1 / len(sets)
+        mean = mean + weight * value_of(np.array(chosen_items))
+    return mean

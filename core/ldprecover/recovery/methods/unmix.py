@@ -94,7 +94,8 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     Raises ParameterError for frequencies that no counts give.
     """
     oracle, z = inputs.oracle, inputs.poisoned
-    if inputs.reports is not None and oracle.laws.report_sums is not None:
+    is_histogram = oracle.laws.report_sums is not None and not oracle.assigned_seeds
+    if inputs.reports is not None and is_histogram:
         return estimates_of_histogram(oracle, inputs.reports.tally(), inputs.targets)
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:

@@ -43,6 +43,8 @@ _HARDLY, _TOO_OFTEN = "which honest ones hardly ever do", "which too many do"
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why reports of this protocol and number of items are not filtered, or None."""
+    if oracle.assigned_seeds:
+        return f"{oracle.protocol} reports with assigned seeds are not filtered"
     if oracle.laws.hits is None or oracle.laws.hits.beside(1, True) is None:
         return (
             f"how many of several items an honest {oracle.protocol} report supports is not known, "
