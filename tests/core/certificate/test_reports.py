@@ -91,6 +91,7 @@ def holds(certificate, truth: np.ndarray, share: float) -> bool:
     return bool(inside and low <= truth[0] - truth[3] <= high)
 
 
+@pytest.mark.statistical
 def test_truth_is_inside_for_sorted_reports():
     # Ten seeds of one round; the threshold is reached in fewer than one of 10,000 runs.
     oracle, rng = ORACLES["oue"], np.random.default_rng(3)
@@ -167,7 +168,7 @@ def test_chunks_give_the_same_certificate(monkeypatch):
     assert chunked.total(TARGETS) == whole.total(TARGETS)
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", ["grr", "oue", "olh", "llh"])
 def test_order_of_reports_changes_no_bit(name):
     oracle = ORACLES[name]
     _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
