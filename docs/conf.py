@@ -15,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.util.inspect import TypeAliasForwardRef
 
 import ldprecover
+import ldprecover_server  # noqa: F401 (Pydantic fails where autodoc is the first to import FastAPI)
 from ldprecover import types
 
 _IS_LIST = re.compile(r"\s*([-*:]|\.\. )")
