@@ -71,9 +71,8 @@ def _calls(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _sentences(call: Mapping[str, Any]) -> str:
     """Return who may call, the body, the answer and the problems."""
-    needs = [[*each] for each in call.get("security", ())]
-    keys = " or ".join(sorted({key.lower() for each in needs for key in each}))
-    sentences = [f"Needs a {keys}."] if keys and [] not in needs else []
+    security = call.get("security", [{}])
+    sentences = [] if {} in security else ["Needs a key."]
     body = call.get("requestBody", {}).get("content", {})
     if body:
         sentences.append(f"Body: {', '.join(_media(kind, each) for kind, each in body.items())}.")
@@ -142,7 +141,7 @@ def _fill(text: str, indent: str = "") -> str:
 def _meaning(schema: Mapping[str, Any]) -> str:
     """Return what a field means, and its default if that says something."""
     default, text = schema.get("default"), " ".join(schema.get("description", "").split())
-    if default in (None, False, [], {}, "") or f"`{default}`" in text:
+    if not default or f"`{default}`" in text:
         return text
     return f"{text} Default: {_code(default)}.".strip()
 
@@ -152,22 +151,21 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
-    for several in ("anyOf", "oneOf", "allOf"):
+    for several in ("anyOf", "oneOf"):
         if several in schema:
             kinds = [_type(each) for each in schema[several]]
             return " or ".join(each for each in dict.fromkeys(kinds) if each != "null")
     if "enum" in schema or "const" in schema:
         return ", ".join(_code(each) for each in schema.get("enum", [schema.get("const")]))
-    kind: str = schema.get("type", "")
+    kind: str = schema.get("type", "").replace("string", "text")
     if kind == "array":
         each = _type(schema.get("items", {}))
         return f"{each}s" if each in ("text", "integer", "number") else f"list of {each}"
-    words = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     high = schema.get("maximum", schema.get("exclusiveMaximum"))
     if low is not None and high is not None and high < 2**32:
         return f"{low:g} to {high:g}"
-    return words.get(kind, kind)
+    return kind
 
 
 def _code(value: Any) -> str:
