@@ -16,8 +16,7 @@ from fastapi import FastAPI
 from ldprecover_server import limits
 from ldprecover_server.access.access import Access
 from ldprecover_server.access.rates import ReportRates
-from ldprecover_server.analysis.analyses import Analyses
-from ldprecover_server.analysis.cache import ResultCache
+from ldprecover_server.analysis.analyses import Analyses, ResultCache
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.housekeeping import Housekeeping

@@ -1,9 +1,10 @@
-"""Looks up the analyses of rounds, and runs them: in the caller's thread, or in workers."""
+"""Looks up the analyses of rounds, and runs them: in the caller's thread, or once in a worker."""
 
+import asyncio
 import contextlib
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
@@ -28,7 +29,6 @@ from ldprecover.recovery import (
 from ldprecover_interface import results
 from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_server.analysis import tasks
-from ldprecover_server.analysis.cache import ResultCache
 from ldprecover_server.analysis.tasks import AlarmsResult, Task, VerdictResult, unpack
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import (
@@ -37,6 +37,7 @@ from ldprecover_server.errors import (
     RoundOpenError,
     ShareTooSmallError,
 )
+from ldprecover_server.limits import ByteCache
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage, StoredRound
@@ -113,6 +114,73 @@ class Analysis(Generic[R]):
         versions = [(stored.seq, stored.n) for stored in self.history]
         parts = (self.function, self.round.seq, tally, self.reads, self.arguments, versions)
         return hashlib.blake2b(pickle.dumps(parts)).digest()
+
+
+Work = Callable[[Callable[[], None]], Coroutine[Any, Any, bytes]]
+"""Computes a result; calls its argument when the computation no longer waits for a worker."""
+
+
+class _Flight:
+    """A computation in progress and the number of callers that wait for it."""
+
+    def __init__(self, work: Work) -> None:
+        self.waiting = 0
+        self.is_running = False
+        self.task = asyncio.ensure_future(work(self._start))
+
+    def _start(self) -> None:
+        self.is_running = True
+
+
+class ResultCache:
+    """Packed results by key, the most recently used ones up to `max_bytes`; for one event loop.
+
+    A key must contain everything that the result depends on, so that no entry is ever stale. Errors
+    are not cached.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._results: ByteCache[bytes] = ByteCache(max_bytes)
+        self._flights: dict[tuple[bytes, bool], _Flight] = {}
+
+    async def get(self, key: bytes, work: Work, *, keyed: bool) -> bytes:
+        """Return the cached result, or that of a computation in progress, or else that of `work`.
+
+        The work is cancelled with its last caller, unless it is running for a caller with a key:
+        then it continues, and its result is cached. A caller with a key does not share work that
+        was started for callers without one, because they have less time. Raises the errors of
+        `work`.
+        """
+        if (result := self._results.get(key)) is not None:
+            return result
+        flight = self._flights.get((key, True)) or self._flights.get((key, keyed))
+        if flight is None:
+            flight = self._flights[key, keyed] = _Flight(work)
+            flight.task.add_done_callback(lambda task: self._end((key, keyed), task))
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                self._leave(key, flight)
+
+    def _leave(self, key: bytes, flight: _Flight) -> None:
+        """Cancel a computation that nobody waits for, unless a caller with a key may return."""
+        if flight.is_running and self._flights.get((key, True)) is flight:
+            return
+        flight.task.cancel()
+        # A caller that arrives before the cancellation ends must not join it.
+        self._flights = {
+            name: other for name, other in self._flights.items() if other is not flight
+        }
+
+    def _end(self, name: tuple[bytes, bool], task: "asyncio.Future[bytes]") -> None:
+        if (flight := self._flights.get(name)) is not None and flight.task is task:
+            del self._flights[name]
+        if task.cancelled() or task.exception() is not None:
+            return
+        self._results.add(name[0], task.result())
 
 
 class Analyses:

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import pytest
 
-from ldprecover_server.analysis.admission import AdmissionQueue
+from ldprecover_server.analysis.worker_pool import AdmissionQueue
 from ldprecover_server.errors import AnalysesBusyError
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ldprecover_server.analysis.cache import ResultCache, Work
+from ldprecover_server.analysis.analyses import ResultCache, Work
 
 pytestmark = pytest.mark.anyio
 

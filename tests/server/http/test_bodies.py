@@ -29,7 +29,7 @@ from ldprecover_server.errors import (
     UnsupportedTransferEncodingError,
 )
 from ldprecover_server.http.bodies import Body, BodyLimit
-from ldprecover_server.http.requests import json_body
+from ldprecover_server.http.messages import json_body
 from ldprecover_server.limits import (
     ANONYMOUS_BYTES,
     DECODED_BYTES,

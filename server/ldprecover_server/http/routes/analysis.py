@@ -24,9 +24,8 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader, RoundReference
+from ldprecover_server.http.messages import cancel_on_disconnect, json_response
 from ldprecover_server.http.problems import ANALYSIS, READ, problems
-from ldprecover_server.http.requests import cancel_on_disconnect
-from ldprecover_server.http.responses import json_response
 
 router = APIRouter(prefix=paths.ROUND, tags=["results"])
 

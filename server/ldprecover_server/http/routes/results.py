@@ -32,9 +32,13 @@ from ldprecover_server.http.dependencies import (
     RoundOrCurrent,
     RoundReference,
 )
+from ldprecover_server.http.messages import (
+    body_schema,
+    cancel_on_disconnect,
+    json_body,
+    json_response,
+)
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
-from ldprecover_server.http.requests import body_schema, cancel_on_disconnect, json_body
-from ldprecover_server.http.responses import json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 

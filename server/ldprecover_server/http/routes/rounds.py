@@ -37,9 +37,8 @@ from ldprecover_server.http.dependencies import (
     Services,
     get_services,
 )
+from ldprecover_server.http.messages import body_schema, json_body, json_response
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
-from ldprecover_server.http.requests import body_schema, json_body
-from ldprecover_server.http.responses import json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
 from ldprecover_server.errors import InvalidRequestError
-from ldprecover_server.http.requests import cancel_on_disconnect, parse_json
+from ldprecover_server.http.messages import cancel_on_disconnect, parse_json
 
 
 class Body(RootModel[Any]):
