@@ -57,7 +57,7 @@ def ticketed(collector: Collector):
 def test_access_error_comes_before_perturbing(
     collector: Collector,
     reporter: MakeReporter,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     access,
     options,
     needs,
@@ -288,7 +288,7 @@ def test_report_counts_once_for_any_faults(kind, steps):
 
 
 def test_crash_before_first_try_allows_another_ticket(
-    ticketed: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+    ticketed: Collector, reporter: MakeReporter, monkeypatch
 ):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:
@@ -300,7 +300,7 @@ def test_crash_before_first_try_allows_another_ticket(
 
 
 def test_crash_before_end_of_try_leaves_it_open(
-    ticketed: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
+    ticketed: Collector, reporter: MakeReporter, monkeypatch
 ):
     ledger = Ledger.in_memory()
     with monkeypatch.context() as patch:

@@ -254,7 +254,7 @@ def test_frequencies_become_a_table_and_a_data_frame():
     assert frame.loc["a", "frequencies"] == -0.1
 
 
-def test_frequencies_without_pandas_are_no_data_frame(monkeypatch: pytest.MonkeyPatch):
+def test_frequencies_without_pandas_are_no_data_frame(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
         read_frequencies(answer(FREQUENCIES)).to_frame()

@@ -125,9 +125,7 @@ def test_no_reports_make_no_request(collector: Collector, submit: Submit):
     assert not collector.requests
 
 
-def test_submission_fits_body_limit(
-    collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
-):
+def test_submission_fits_body_limit(collector: Collector, submit: Submit, monkeypatch):
     monkeypatch.setattr(bulk, "MAX_BODY_BYTES", 1000)
     reports = reports_of(collector)
     assert submit(reports).accepted == 1000
@@ -143,9 +141,7 @@ def test_rejection_names_batch_size(collector: Collector, submit: Submit):
         submit(reports, key=collector.KEY, batch_size=500, connections=1)
 
 
-def test_submission_fits_counting_limit(
-    collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
-):
+def test_submission_fits_counting_limit(collector: Collector, submit: Submit, monkeypatch):
     """Without the oracle the largest domain of the slowest protocol is assumed."""
     monkeypatch.setattr(bulk, "MAX_HASH_TESTS", 100 * MAX_DOMAIN_SIZE)
     for protocol in PROTOCOLS:
@@ -154,9 +150,7 @@ def test_submission_fits_counting_limit(
         collector.stored.clear()
 
 
-def test_oracle_allows_larger_submission(
-    collector: Collector, submit: Submit, monkeypatch: pytest.MonkeyPatch
-):
+def test_oracle_allows_larger_submission(collector: Collector, submit: Submit, monkeypatch):
     for protocol in PROTOCOLS:
         reports = reports_of(collector, protocol)
         oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle

@@ -1,5 +1,4 @@
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,7 @@ def test_frequencies_are_shares():
     assert frequencies[0] == 8_804_190 / 65_449_206
 
 
-def test_counts_keep_file_order(csv_file: Callable[..., Path]):
+def test_counts_keep_file_order(csv_file):
     data = load_dataset(str(csv_file('item,count\n"b, c",3\na,0\n d , 5 \n')))
     assert data.items == ("b, c", "a", "d")
     assert data.counts.tolist() == [3, 0, 5]
@@ -59,19 +58,19 @@ def test_counts_keep_file_order(csv_file: Callable[..., Path]):
     ],
     ids=["columns elsewhere", "windows", "byte order mark", "spaced header"],
 )
-def test_reads_other_spellings_of_file(csv_file: Callable[..., Path], content):
+def test_reads_other_spellings_of_file(csv_file, content):
     data = load_dataset(csv_file(content))
     assert (data.items, data.counts.tolist()) == (("a", "b"), [1, 2])
 
 
-def test_rows_of_users_are_counted(csv_file: Callable[..., Path]):
+def test_rows_of_users_are_counted(csv_file):
     data = load_dataset(csv_file("id,unit\n1,E03\n2,T01\n3,E03\n4,A\n5, \n6,\n"), column="unit")
     assert data.items == ("E03", "A", "T01")
     assert data.counts.tolist() == [2, 1, 1]
     assert data.source == "column unit of the file data.csv; 2 rows without one left out"
 
 
-def test_reads_gzipped_file(csv_file: Callable[..., Path]):
+def test_reads_gzipped_file(csv_file):
     path = csv_file(gzip.compress(b"CITY\n1\n2\n1\n"), "extract.csv.gz")
     assert load_dataset(path, column="CITY").items == ("1", "2")
 
@@ -96,13 +95,13 @@ def test_reads_gzipped_file(csv_file: Callable[..., Path]):
         ('item,count\n"a,1\nb,2\n', "not a CSV file"),
     ],
 )
-def test_rejects_malformed_file_with_place(csv_file: Callable[..., Path], content, words: str):
+def test_rejects_malformed_file_with_place(csv_file, content, words: str):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content))
     assert words in str(caught.value)
 
 
-def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]):
+def test_file_of_another_kind_is_not_repeated(csv_file):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file("root:secret:0\n", "passwd"))
     assert "passwd has no column 'item'; it has one column" in str(caught.value)
@@ -117,7 +116,7 @@ def test_file_of_another_kind_is_not_repeated(csv_file: Callable[..., Path]):
         ("a,CITY\n1,2\n3\n", "row 3: too few cells"),
     ],
 )
-def test_rejects_uncountable_column(csv_file: Callable[..., Path], content, words: str):
+def test_rejects_uncountable_column(csv_file, content, words: str):
     with pytest.raises(DatasetError) as caught:
         load_dataset(csv_file(content), column="CITY")
     assert words in str(caught.value)
@@ -135,12 +134,12 @@ def test_rejects_folder(tmp_path: Path):
         load_dataset(tmp_path)
 
 
-def test_rejects_false_gzip(csv_file: Callable[..., Path]):
+def test_rejects_false_gzip(csv_file):
     with pytest.raises(DatasetError, match="cannot be read"):
         load_dataset(csv_file("item,count\na,1\nb,2\n", "data.csv.gz"))
 
 
-def test_rejects_truncated_gzip(csv_file: Callable[..., Path]):
+def test_rejects_truncated_gzip(csv_file):
     whole = gzip.compress(b"item,count\n" + b"".join(b"%d,1\n" % i for i in range(5000)))
     with pytest.raises(DatasetError, match="not a CSV file"):
         load_dataset(csv_file(whole[:-2000], "data.csv.gz"))

@@ -105,7 +105,7 @@ def test_early_response_is_read():
 
 
 @pytest.mark.parametrize("size", [4, len(BODY)])
-def test_reset_connection_is_retried(send: Callable[..., object], size: int):
+def test_reset_connection_is_retried(send, size: int):
     heads = []
 
     def evict(connection: socket.socket, over: threading.Event) -> None:

@@ -182,7 +182,7 @@ def test_ledger_survives_restart(path: Path):
     assert claim(reopened, packed=b"other") == (entry, False)
 
 
-def test_new_ledger_is_private(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_new_ledger_is_private(path: Path, monkeypatch):
     monkeypatch.setattr(Path, "chmod", None)
     Ledger(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -219,7 +219,7 @@ def test_shared_ledger_becomes_private(path: Path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_default_path_is_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_default_path_is_state_directory(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     ledger = Ledger()
@@ -388,7 +388,7 @@ def test_rejects_emptied_ledger(path: Path):
         claim(ledger)
 
 
-def test_locked_ledger_is_ledger_error(path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_locked_ledger_is_ledger_error(path: Path, monkeypatch):
     monkeypatch.setattr(ledger_module, "_LOCK_TIMEOUT", 0.0)
     ledger = Ledger(path)
     with sqlite3.connect(path) as holder:

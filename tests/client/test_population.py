@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.conftest import Collector
 
-from ldprecover import GRR, OLH, OUE, ParameterError, RoundParameters
+from ldprecover import GRR, OLH, OUE, ParameterError
 from ldprecover.protocols import MAX_USERS
 from ldprecover.protocols.wire import pack
 from ldprecover_client import ArgumentError, Population, load_dataset
@@ -105,19 +105,6 @@ def test_truth_is_read_only():
         users.counts[0] = 99
 
 
-def test_all_users_report_to_round(collector: Collector):
-    collector.add()
-    users = Population(WEIGHTS, 1234, 9, items=collector.ITEMS)
-    sent = users.report_to(collector.client(), batch_size=100, progress=None)
-    oracle = RoundParameters("olh", 0.5, collector.ITEMS).oracle
-    assert sent.accepted == 1234
-    assert sum(map(len, collector.stored.values())) == 1234 * oracle.wire.size
-    bodies = {post.content for post in collector.posts}
-    packed = pack(users.reports(oracle))
-    size = 100 * oracle.wire.size
-    assert bodies == {packed[i : i + size] for i in range(0, len(packed), size)}
-
-
 def test_rejects_round_with_other_items(collector: Collector):
     collector.add()
     users = Population(WEIGHTS, 10, 9, items=("a", "b", "c", "d"))
@@ -126,9 +113,7 @@ def test_rejects_round_with_other_items(collector: Collector):
     assert not collector.posts
 
 
-def test_bar_shows_progress_on_terminal(
-    collector: Collector, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
+def test_bar_shows_progress_on_terminal(collector: Collector, capsys, monkeypatch):
     collector.add()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     Population(WEIGHTS, 100, 9).report_to(collector.client())
@@ -140,8 +125,8 @@ def test_bar_shows_progress_on_terminal(
 @pytest.mark.parametrize("closed", [False, True])
 def test_no_bar_without_terminal(
     collector: Collector,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    capsys,
+    monkeypatch,
     closed,
 ):
     collector.add()

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 from tests.client.conftest import Collector, LeavePending, MakeReporter, Send, new_reporter
+from tests.client.messages import ACCEPTED
 
 from ldprecover import RoundParameters
 from ldprecover.protocols.wire import pack
@@ -66,7 +67,7 @@ def test_uses_operating_system_randomness(
     reporter: MakeReporter,
     protocol: str,
     value,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ):
     """With the same bytes of os.urandom the oracle alone makes the same report."""
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
@@ -81,9 +82,7 @@ def test_uses_operating_system_randomness(
     assert randomness.drawn > 0
 
 
-def test_perturbs_once_for_many_tries(
-    collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-):
+def test_perturbs_once_for_many_tries(collector: Collector, reporter: MakeReporter, monkeypatch):
     collector.add()
     collector.faults.extend([collector.answer_lost, collector.request_lost, collector.busy(503)])
     randomness = FixedRandomness()
@@ -124,7 +123,7 @@ def test_only_report_depends_on_value(
     collector: Collector,
     reporter: MakeReporter,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     protocol: str,
 ):
     """If two values give the same report, requests and ledgers are equal too, to the bit.
@@ -159,7 +158,7 @@ def test_only_report_depends_on_value(
     ["Springfield", 4, True, 2.0, None],
 )
 def test_rejects_unknown_item_before_perturbing(
-    collector: Collector, reporter: MakeReporter, value, monkeypatch: pytest.MonkeyPatch
+    collector: Collector, reporter: MakeReporter, value, monkeypatch
 ):
     collector.add()
     user = reporter()
@@ -181,9 +180,7 @@ def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporte
     assert caught.value.__suppress_context__
 
 
-def test_str_is_label_and_int_is_index(
-    collector: Collector, reporter: MakeReporter, monkeypatch: pytest.MonkeyPatch
-):
+def test_str_is_label_and_int_is_index(collector: Collector, reporter: MakeReporter, monkeypatch):
     """The labels are numbers in another order, so "2" and 2 are different items."""
     labels = ("3", "2", "1", "0")
     oracle = RoundParameters("grr", 0.5, labels).oracle
@@ -217,7 +214,7 @@ def test_str_is_label_and_int_is_index(
 def test_round_for_numbers_takes_numbers(
     collector: Collector,
     reporter: MakeReporter,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
     value,
     item,
 ):
@@ -311,17 +308,6 @@ def test_resume_sends_each_under_its_key(
     assert reporter("r1", ledger=ledger).resume() == ()
 
 
-def test_resume_uses_server_of_report(
-    collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-):
-    collector.add(id="r0")
-    collector.add(id="r1")
-    ledger = Ledger.in_memory()
-    leave_pending("r0", ledger=ledger, url="http://first.test")
-    reporter("r1", ledger=ledger, url="http://second.test").resume()
-    assert collector.posts[-1].url.host == "first.test"
-
-
 def test_resume_returns_failures(
     collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
 ):
@@ -360,60 +346,30 @@ def test_final_refusal_keeps_epsilon_spent(
 
 
 @pytest.mark.parametrize(
-    ("status", "slug"),
+    ("fault", "error"),
     [
-        (401, "unauthorized"),
-        (404, "not-found"),
-        (413, "body-too-large"),
+        (lambda send: Collector.problem(401, "unauthorized"), RefusedError),
+        (lambda send: Collector.problem(404, "not-found"), RefusedError),
+        (lambda send: Collector.problem(413, "body-too-large"), RefusedError),
+        *(
+            (Collector.instead(**answer), InvalidAnswerError)
+            for answer in (
+                {"status_code": 404, "html": "nginx"},
+                {"status_code": 202, "content": b"garbage"},
+                {"status_code": 202, "json": {**ACCEPTED, "accepted": 2}},
+                {"status_code": 202, "json": {**ACCEPTED, "accepted": 1, "round": "r9"}},
+            )
+        ),
     ],
 )
-def test_other_refusal_leaves_report_pending(
-    collector: Collector, reporter: MakeReporter, status: int, slug: str
-):
+def test_other_answers_leave_report_pending(collector: Collector, reporter, fault, error):
     collector.add()
-    collector.faults.append(lambda send: collector.problem(status, slug))
+    collector.faults.append(fault)
     user = reporter()
-    with pytest.raises(RefusedError):
+    with pytest.raises(error):
         user.report(0)
     assert [receipt.state for receipt in user.resume()] == ["accepted"]
     assert len(set(collector.sent)) == 1
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"status_code": 404, "html": "nginx"},
-        {"status_code": 202, "content": b"garbage"},
-        {"status_code": 202, "json": {"round": "r1", "accepted": 2, "duplicate": False}},
-        {"status_code": 202, "json": {"round": "r9", "accepted": 1, "duplicate": False}},
-    ],
-    ids=["no problem", "garbage", "two accepted", "another round"],
-)
-def test_wrong_response_leaves_report_pending(collector: Collector, reporter: MakeReporter, answer):
-    collector.add()
-    collector.faults.append(collector.instead(**answer))
-    user = reporter()
-    with pytest.raises(InvalidAnswerError):
-        user.report(0)
-    assert [receipt.state for receipt in user.resume()] == ["accepted"]
-    assert len(set(collector.sent)) == 1
-
-
-def test_late_refusal_keeps_accepted(
-    collector: Collector, reporter: MakeReporter, leave_pending: LeavePending
-):
-    """Two processes resend: one is answered, then the round is deleted and the other refused."""
-    collector.add()
-    ledger = Ledger.in_memory()
-    leave_pending(fault=collector.answer_lost, ledger=ledger)
-
-    def other_first(send: Send):
-        ledger.settle("r1", "accepted")
-        return collector.problem(404, "round-not-found")
-
-    collector.faults.append(other_first)
-    reporter(ledger=ledger).resume()
-    assert [entry.state for entry in ledger.entries()] == ["accepted"]
 
 
 @pytest.mark.parametrize(
@@ -431,7 +387,7 @@ def test_rejects_invalid_round_before_perturbing(
     changes,
     error: type[Exception],
     words: str,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ):
     collector.add().update(changes)
     user = reporter()
@@ -502,9 +458,7 @@ def test_unwritable_ledger_sends_nothing(
     assert not collector.posts
 
 
-def test_rejects_invalid_url_before_ledger(
-    reporter: MakeReporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_rejects_invalid_url_before_ledger(reporter: MakeReporter, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     for kind in (Reporter, AsyncReporter):

@@ -79,7 +79,7 @@ def test_retry_after_is_seconds_or_date(value: str | None, date: str | None, sec
     assert retry_after_seconds(value, date) == seconds
 
 
-def test_retry_after_date_falls_back_to_clock(monkeypatch: pytest.MonkeyPatch):
+def test_retry_after_date_falls_back_to_clock(monkeypatch):
     monkeypatch.setattr("ldprecover_client.retry.time.time", lambda: 946684769.0)
     assert retry_after_seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 30.0
 

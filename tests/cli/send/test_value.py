@@ -23,7 +23,7 @@ def test_reports_a_value_once(on_server: Run, lunch, server: ServerProcess):
     assert server.frequencies(lunch["id"])["n"] == 1
 
 
-def test_asks_for_the_round_once(on_server: Run, lunch, monkeypatch: pytest.MonkeyPatch):
+def test_asks_for_the_round_once(on_server: Run, lunch, monkeypatch):
     paths: list[str] = []
     handle_request = httpx.HTTPTransport.handle_request
 
@@ -50,9 +50,7 @@ def test_rejects_epsilon_above_the_users_limits(on_server: Run, server: ServerPr
     on_server(f"{line} --max-epsilon 3").succeeds()
 
 
-def test_unanswered_report_is_stored_and_resumed(
-    run: Run, start_server: StartServer, monkeypatch: pytest.MonkeyPatch
-):
+def test_unanswered_report_is_stored_and_resumed(run: Run, start_server: StartServer, monkeypatch):
     """The server ends between parameters and report; another on its database takes the report."""
     server = start_server()
     server.keep_port()
@@ -91,7 +89,7 @@ def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: Server
     assert server.frequencies(round_["id"])["n"] == 1
 
 
-def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch):
     """No resolver knows the name (RFC 6761), so nothing is sent."""
     monkeypatch.setattr(transport_security, "_warned", set())
     monkeypatch.setenv("no_proxy", "*")
