@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from docutils import nodes
+from pydantic import BaseModel
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.util.inspect import TypeAliasForwardRef
@@ -119,6 +120,8 @@ def set_docstring(
         in_code = in_code and (not line or line.startswith("    "))
         text.append(line if in_code else line.replace("|", "\\|"))
     lines[:] = text
+    if isinstance(object, type) and issubclass(object, BaseModel):  # their rules are no types
+        app.env.current_document.autodoc_annotations.pop(name, None)
 
 
 def skip_shown_elsewhere(
@@ -126,6 +129,8 @@ def skip_shown_elsewhere(
 ) -> bool | None:
     """Skip a name that the page of `ldprecover` has, on the page of the module that defines it."""
     shown = name in ldprecover.__all__ and getattr(ldprecover, name) is object
+    if name == "model_config":
+        return True
     return True if shown and app.env.docname != "reference/python/ldprecover" else None
 
 

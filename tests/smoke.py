@@ -46,7 +46,7 @@ def serve_a_round(folder: Path) -> None:
         Reporter(client, "drinks", ledger=ledger).report("tea")
         client.close_round("drinks")
         assert client.frequencies("drinks").n == 1
-        assert len(client.recover("drinks", method="unmix")["recovered"]) == 3
+        assert len(client.recover("drinks", method="unmix").recovered) == 3
         for path in ("/", "/docs", "/openapi.json", "/readyz", "/metrics"):
             httpx.get(server.url + path).raise_for_status()
 

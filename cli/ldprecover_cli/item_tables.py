@@ -10,6 +10,8 @@ from ldprecover_cli.output import plain_table
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ldprecover.types import FloatArray
+
 _BAR = 24  # columns
 _NARROWEST = 4
 _LEAST_LABEL = 12
@@ -18,7 +20,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
 
 
-def largest(values: Sequence[float], top: int) -> list[int]:
+def largest(values: "Sequence[float] | FloatArray", top: int) -> list[int]:
     """Return the indices of the `top` largest values, largest first."""
     return sorted(range(len(values)), key=lambda i: -values[i])[:top]
 
@@ -63,7 +65,7 @@ def _fitting(
 def print_items(
     out: "Console",
     names: Mapping[int, str],
-    shares: Sequence[float],
+    shares: "Sequence[float] | FloatArray",
     columns: Mapping[str, Callable[[int], str]],
     *,
     beside: int,

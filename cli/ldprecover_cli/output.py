@@ -72,8 +72,12 @@ def joined(labels: Iterable[str]) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Write one line of JSON on standard output."""
-    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """Write one line of JSON on standard output; messages of a server may be in the value."""
+
+    def fields(message: Any) -> Any:
+        return json.loads(message.to_json())
+
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False, default=fields))
 
 
 def plain(text: str) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
 from ldprecover.protocols.wire import pack
-from ldprecover_client.answers import Round, Submitted
+from ldprecover_client.answers import Round
 from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     ArgumentError,
@@ -32,6 +32,7 @@ from ldprecover_client.errors import (
 )
 from ldprecover_client.http import Client, with_sleep
 from ldprecover_client.progress import Progress, progress_bar
+from ldprecover_interface.submissions import Accepted
 
 BATCH_SIZE = 10_000
 """Default number of reports in one submission."""
@@ -211,14 +212,14 @@ class _Sender:
             raise RefusedError(
                 413, error.title, f"{detail} ({error.detail})", error.type
             ) from error
-        if answer["accepted"] != len(batch):
+        if answer.accepted != len(batch):
             raise InvalidAnswerError(
-                f"the server accepted {answer['accepted']} of a submission of {len(batch)}"
+                f"the server accepted {answer.accepted} of a submission of {len(batch)}"
             )
         self.stored.append(len(batch))
-        return BulkReceipt(len(batch), len(batch) if answer["duplicate"] else 0)
+        return BulkReceipt(len(batch), len(batch) if answer.duplicate else 0)
 
-    def _submit(self, start: int, batch: NDArray[Any]) -> Submitted:
+    def _submit(self, start: int, batch: NDArray[Any]) -> Accepted:
         ticket = None if self.tickets is None else self.tickets[start]
         key = self._key(start)
         while True:

@@ -14,13 +14,15 @@ from ldprecover.recovery import AUTO
 from ldprecover_client import answers
 from ldprecover_client.answers import (
     Answer,
-    JsonObject,
     RoundStatus,
     RoundSummary,
-    Submitted,
 )
 from ldprecover_client.errors import ArgumentError, InconsistentRoundError, InvalidAnswerError
 from ldprecover_interface import analysis, operation, paths
+from ldprecover_interface.certificates import Certified
+from ldprecover_interface.plans import Plans
+from ldprecover_interface.results import Recovered
+from ldprecover_interface.submissions import Accepted
 
 T = TypeVar("T")
 
@@ -92,7 +94,7 @@ def _round_call(
 
 round_ = _round_call("", answers.read_status)
 """GET /rounds/{id}."""
-parameters = _round_call(paths.PARAMETERS, answers.read_round)
+parameters = _round_call(paths.PARAMETERS, answers.read_parameters)
 """GET /rounds/{id}/parameters."""
 close_round = _round_call(paths.CLOSE, answers.read_status, "POST")
 """POST /rounds/{id}/close."""
@@ -102,14 +104,13 @@ frequencies = _round_call(paths.FREQUENCIES, answers.read_frequencies)
 """GET /rounds/{id}/frequencies."""
 export = _round_call(paths.EXPORT, answers.read_export)
 """GET /rounds/{id}/export."""
-"""GET /rounds/{id}/stats."""
-methods = _round_call(paths.METHODS, answers.body_of(analysis.Methods))
+methods = _round_call(paths.METHODS, answers.reader(analysis.Methods))
 """GET /rounds/{id}/methods."""
 
 
 def submit(
     reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
-) -> Call[Submitted]:
+) -> Call[Accepted]:
     """POST /rounds/{id}/reports: packed reports under an idempotency key or a ticket."""
     if not _KEY.fullmatch(key):
         raise ArgumentError("an idempotency key must be 1 to 64 characters from ASCII 0x21 to 0x7E")
@@ -122,7 +123,7 @@ def submit(
         # Without a time in the header the bytes are the same each time.
         packed = gzip.compress(packed, compresslevel=1, mtime=0)
     return Call(
-        "POST", _path(reference, paths.REPORTS), answers.read_submitted, 202, packed, headers
+        "POST", _path(reference, paths.REPORTS), answers.reader(Accepted), 202, packed, headers
     )
 
 
@@ -144,7 +145,7 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
     )
 
 
-def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
+def recover(reference: str, fields: Mapping[str, Any]) -> Call[Recovered]:
     """POST /rounds/{id}/recover, by `auto` unless named. Repeatable: it changes nothing."""
     fields = {"method": AUTO, **fields}
     return replace(
@@ -152,7 +153,7 @@ def recover(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     )
 
 
-def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
+def certify(reference: str, fields: Mapping[str, Any]) -> Call[Certified]:
     """POST /rounds/{id}/certificate. Repeatable: it changes nothing."""
     questions = len(fields.get("questions") or ())
     call = _post(
@@ -163,19 +164,19 @@ def certify(reference: str, fields: Mapping[str, Any]) -> Call[JsonObject]:
     return replace(call, is_analysis=True)
 
 
-def alarms(reference: str, rate: float, canaries: Iterable[str] = ()) -> Call[JsonObject]:
+def alarms(reference: str, rate: float, canaries: Iterable[str] = ()) -> Call[analysis.Alarms]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
     query = urlencode([("rate", repr(rate)), *(("canary", label) for label in canaries)])
     return Call(
         "GET",
         _path(reference, f"{paths.ALARMS}?{query}"),
-        answers.body_of(analysis.Alarms),
+        answers.reader(analysis.Alarms),
         is_analysis=True,
     )
 
 
-def plan(fields: Mapping[str, Any]) -> Call[JsonObject]:
+def plan(fields: Mapping[str, Any]) -> Call[Plans]:
     """GET /plan."""
     present = {name: value for name, value in fields.items() if value is not None}
     _check_finite(present)
@@ -188,9 +189,9 @@ def plan(fields: Mapping[str, Any]) -> Call[JsonObject]:
     return Call("GET", f"{paths.PLAN}?{query}", answers.read_plan)
 
 
-def version() -> Call[JsonObject]:
+def version() -> Call[operation.Version]:
     """GET /version."""
-    return Call("GET", paths.VERSION, answers.body_of(operation.Version))
+    return Call("GET", paths.VERSION, answers.reader(operation.Version))
 
 
 def ready() -> Call[None]:

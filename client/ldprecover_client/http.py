@@ -26,7 +26,6 @@ from ldprecover_client.answers import (
     Round,
     RoundStatus,
     RoundSummary,
-    Submitted,
     problem_in,
 )
 from ldprecover_client.calls import Call
@@ -45,6 +44,12 @@ from ldprecover_client.retry import (
     retry_after_seconds,
 )
 from ldprecover_client.transport_security import is_loopback, warn_if_unencrypted
+from ldprecover_interface.analysis import Alarms, Methods
+from ldprecover_interface.certificates import Certified
+from ldprecover_interface.operation import Version
+from ldprecover_interface.plans import Plans
+from ldprecover_interface.results import Recovered
+from ldprecover_interface.submissions import Accepted
 
 MAX_ANSWER_BYTES = 64 << 20
 """Largest response that is read; 100,000 items with long labels need far less."""
@@ -273,7 +278,7 @@ class _BaseClient(Generic[AnyTransport]):
 
     def _submission(
         self, reference: str, packed: bytes, key: str, compress: bool, ticket: str | None
-    ) -> Call[Submitted]:
+    ) -> Call[Accepted]:
         if ticket is not None and self.is_network:
             warn_if_unencrypted(self.url, "ticket", stacklevel=3)
         return calls.submit(reference, packed, key, compress=compress, ticket=ticket)
@@ -324,7 +329,7 @@ class Client(_BaseClient[Transport]):
         with Client("http://localhost:8000", key=key) as client:
             client.open_round(name="drinks", protocol="oue", epsilon=1.0, items=["tea", "coffee"])
             client.frequencies("lunch").to_frame()
-            client.recover("cities")["recovered"]
+            client.recover("cities").recovered
     """
 
     _default_sleep = staticmethod(time.sleep)
@@ -410,7 +415,7 @@ class Client(_BaseClient[Transport]):
         *,
         compress: bool = False,
         ticket: str | None = None,
-    ) -> Submitted:
+    ) -> Accepted:
         """Send packed reports as one submission under an idempotency key; durable when it returns.
 
         Every retry sends the same bytes under the same key. `compress` gzips them, which saves
@@ -423,16 +428,14 @@ class Client(_BaseClient[Transport]):
         """Return the round's unbiased estimates, with the labels of its items."""
         return self._call(calls.frequencies(reference))
 
-    def methods(self, reference: str) -> JsonObject:
+    def methods(self, reference: str) -> Methods:
         """Return the recovery methods, and whether each fits this round.
 
         Fields are those of GET /rounds/{id}/methods.
         """
         return self._call(calls.methods(reference))
 
-    def alarms(
-        self, reference: str, *, rate: float = 1e-3, canaries: Iterable[str] = ()
-    ) -> JsonObject:
+    def alarms(self, reference: str, *, rate: float = 1e-3, canaries: Iterable[str] = ()) -> Alarms:
         """Return the tests of the round, each with a false-alarm rate of at most `rate`.
 
         `canaries` are labels of items that nobody holds. Fields are those of GET
@@ -440,7 +443,7 @@ class Client(_BaseClient[Transport]):
         """
         return self._call(calls.alarms(reference, rate, canaries))
 
-    def recover(self, reference: str, **fields: Any) -> JsonObject:
+    def recover(self, reference: str, **fields: Any) -> Recovered:
         """Return a recovery of the round; fields are those of POST /rounds/{id}/recover.
 
         The method is `auto` unless `method` names another. With an analyst or admin key, a recovery
@@ -450,7 +453,7 @@ class Client(_BaseClient[Transport]):
 
     def certify(
         self, reference: str, malicious_share: float | None = None, **fields: Any
-    ) -> JsonObject:
+    ) -> Certified:
         """Return what the round proves if at most this share of its reports is malicious.
 
         Fields are those of POST /rounds/{id}/certificate.
@@ -466,11 +469,11 @@ class Client(_BaseClient[Transport]):
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
         return self._call(calls.export(reference))
 
-    def plan(self, **fields: Any) -> JsonObject:
+    def plan(self, **fields: Any) -> Plans:
         """Return a plan of a round; fields are those of GET /plan."""
         return self._call(calls.plan(fields))
 
-    def version(self) -> JsonObject:
+    def version(self) -> Version:
         """Return the version of the server and its parts."""
         return self._call(calls.version())
 
@@ -549,7 +552,7 @@ class AsyncClient(_BaseClient[AsyncTransport]):
         *,
         compress: bool = False,
         ticket: str | None = None,
-    ) -> Submitted:
+    ) -> Accepted:
         """Send packed reports as one submission under an idempotency key; see `Client.submit`."""
         return await self._call(self._submission(reference, packed, key, compress, ticket))
 

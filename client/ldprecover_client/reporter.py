@@ -12,7 +12,7 @@ from typing import Generic, Literal, TypeVar
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.means import is_for_numbers, round_numbers
-from ldprecover_client.answers import Round, Submitted
+from ldprecover_client.answers import Round
 from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     AccessError,
@@ -29,6 +29,7 @@ from ldprecover_client.errors import (
 from ldprecover_client.http import AsyncClient, Client, server_url
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_client.transport_security import warn_if_unencrypted
+from ldprecover_interface.submissions import Accepted
 
 MAX_EPSILON = 2.0
 """Default limit of epsilon for one round, above all of the paper's settings (0.1 to 1.6).
@@ -171,9 +172,9 @@ class _BaseReporter(Generic[AnyClient]):
         """Return an entry as it must be sent; a try under a ticket is recorded first."""
         return entry if ticket is None else self.ledger.begin_try(entry.round_id, ticket)
 
-    def _accepted(self, entry: Entry, answer: Submitted, resent: bool) -> Receipt:
+    def _accepted(self, entry: Entry, answer: Accepted, resent: bool) -> Receipt:
         """Check the answer to a submission and settle its entry."""
-        if answer["accepted"] != 1 or answer["round"] != entry.round_id:
+        if answer.accepted != 1 or answer.round != entry.round_id:
             raise InvalidAnswerError(
                 "the server answers for other reports than the one it was sent"
             )
@@ -183,7 +184,7 @@ class _BaseReporter(Generic[AnyClient]):
             entry.epsilon,
             "accepted",
             resent,
-            answer["duplicate"],
+            answer.duplicate,
             round_name=entry.round_name,
         )
 

@@ -1,19 +1,25 @@
 """Rules of every message: strict types, finite numbers, and parameters of single protocols."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
+import numpy as np
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    GetPydanticSchema,
     ValidationError,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from ldprecover.protocols import own_parameters
+from ldprecover.types import FloatArray, Int64Array
 
 ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 _NAME = "1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
@@ -28,10 +34,37 @@ MAX_TICKETS = 1_000_000
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """A number of reports or users: it fits the signed 64-bit integers of the tallies."""
+_SHOWN = 10  # values of a list in a repr
 Text = Annotated[str, Field(min_length=1)]
 REFERENCE = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}"
 Reference = Annotated[str, Field(pattern=rf"^{REFERENCE}$")]
 """An id that needs no escaping in a path."""
+
+
+def _column(number: Any, dtype: type) -> GetPydanticSchema:
+    """Return the schema of a list of numbers that a message holds as an array.
+
+    A message that was built without validation may hold the list.
+    """
+
+    def schema(source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        numbers = handler.generate_schema(Annotated[list[number], Field(fail_fast=True)])
+        return core_schema.no_info_after_validator_function(
+            partial(np.array, dtype=dtype),
+            numbers,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda column: column if isinstance(column, list) else column.tolist(),
+                return_schema=numbers,
+            ),
+        )
+
+    return GetPydanticSchema(schema)
+
+
+Column = Annotated[FloatArray, _column(float, np.float64)]
+"""One number per item."""
+Counts = Annotated[Int64Array, _column(Count, np.int64)]
+"""One number of reports per item."""
 
 
 class Message(BaseModel):
@@ -40,6 +73,14 @@ class Message(BaseModel):
     model_config = ConfigDict(
         strict=True, allow_inf_nan=False, json_schema_serialization_defaults_required=True
     )
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            is_long = isinstance(value, list | np.ndarray) and len(value) > _SHOWN
+            yield name, f"{len(value):,} values" if is_long else value
 
     def to_json(self) -> bytes:
         """Return the JSON of the fields that were set, compact and in UTF-8.

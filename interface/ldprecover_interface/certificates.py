@@ -17,8 +17,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.recovery import ReportSource
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.means import ITEMS
-from ldprecover_interface.base import MAX_QUESTIONS, Count, Message, Request, Text, optional
-from ldprecover_interface.results import Column
+from ldprecover_interface.base import MAX_QUESTIONS, Column, Count, Message, Request, Text, optional
 from ldprecover_interface.rounds import Items
 
 Item = str | int

@@ -8,11 +8,18 @@ from pydantic import ConfigDict, Field
 from ldprecover import recovery
 from ldprecover.errors import ParameterError
 from ldprecover.items import MAX_CANARIES, find_items
-from ldprecover_interface.base import MAX_HISTORY, Count, Message, Request, Text, optional
+from ldprecover_interface.base import (
+    MAX_HISTORY,
+    Column,
+    Count,
+    Counts,
+    Message,
+    Request,
+    Text,
+    optional,
+)
 from ldprecover_interface.rounds import Items
 
-Column = Annotated[list[float], Field(fail_fast=True)]
-"""One number per item."""
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -37,7 +44,7 @@ class Frequencies(Message):
     p: float
     q: float
     items: Items
-    counts: Annotated[list[Count], Field(fail_fast=True, description="Support counts C(v).")]
+    counts: Annotated[Counts, Field(description="Support counts C(v).")]
     frequencies: Column | None
     standard_errors: Column | None
     sum: float | None = Field(
@@ -51,8 +58,8 @@ class Frequencies(Message):
         default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
     )
-    notes: list[str] | None = Field(
-        default=None,
+    notes: list[str] = Field(
+        default=[],
         description="Only if the noise exceeds what tells the items apart: a sentence with both.",
     )
 

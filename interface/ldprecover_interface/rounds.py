@@ -1,5 +1,6 @@
 """Rounds: opening, listing and reading them, their tickets and their statistics."""
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler, field_validator
@@ -7,6 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticKnownError
 
 from ldprecover.protocols import MAX_DOMAIN_SIZE, MAX_EPSILON, MIN_EPSILON, PROTOCOLS
+from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_interface.base import (
     MAX_TICKETS,
     ROUND_NAME,
@@ -147,6 +149,12 @@ class Verdict(Message):
 
 
 class _RoundHead(OwnParametersMixin):
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.name}, {self.protocol}, epsilon {self.epsilon:g}, "
+            f"{self.domain_size:,} items)"
+        )
+
     id: Reference
     name: Text
     protocol: Text
@@ -167,17 +175,30 @@ class _RoundHead(OwnParametersMixin):
     retention: Annotated[str, Field(json_schema_extra={"enum": ["forever", "none"]})]
 
 
-class Parameters(_RoundHead):
-    """The immutable part of a round, and the digest by which clients compare it."""
+class Round(_RoundHead):
+    """A round with its items."""
 
     p: float
     q: float
+    items: Items
+
+    @cached_property
+    def parameters(self) -> RoundParameters:
+        """The parameters by which a user perturbs.
+
+        Raises ParameterError, and KeyError for a protocol that is not loaded.
+        """
+        return RoundParameters.named(self.protocol, self.epsilon, self.items, self.own)
+
+
+class Parameters(Round):
+    """The immutable part of a round, and the digest by which clients compare it."""
+
     thresholds: dict[str, str] = Field(
         description="The integers that a client compares uniform 64-bit words with to make a "
         "report, in decimal digits. They follow from the other fields and are not in the digest.",
         examples=[{"keep_below": "8768971294881393556"}],
     )
-    items: Items
 
 
 class RoundSummary(_RoundHead):
@@ -192,13 +213,12 @@ class RoundSummary(_RoundHead):
     opened_at: Text
     closed_at: Text | None
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self.state}, {self.n:,} reports)"
 
-class Round(RoundSummary):
+
+class RoundStatus(Round, RoundSummary):
     """A round with its items, its state and the number of reports counted."""
-
-    p: float
-    q: float
-    items: Items
 
 
 class Rounds(Message):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import sys
 from typing import Any
 
@@ -24,24 +25,23 @@ from ldprecover_client import (
     InvalidAnswerError,
     RefusedError,
     ServerError,
-    TopItem,
     UnknownProtocolError,
     Verdict,
 )
 from ldprecover_client.answers import (
     Answer,
-    body_of,
     problem_in,
     read_certificate,
     read_frequencies,
+    read_parameters,
     read_recovery,
-    read_round,
     read_rounds,
     read_status,
-    read_submitted,
     read_tickets,
+    reader,
 )
 from ldprecover_interface.operation import Version
+from ldprecover_interface.submissions import Accepted
 
 KEEP = OLH(0.5, 3, 3).thresholds["keep_below"]
 LABELS = ("a", "b", "c")
@@ -64,14 +64,14 @@ def a_summary(kind: str = "olh", **changes) -> dict[str, Any]:
 
 
 READERS = [
-    (read_round, a_round()),
+    (read_parameters, a_round()),
     (read_status, a_round()),
     (read_rounds, {"rounds": [a_summary(), a_summary("grr")]}),
-    (read_submitted, ACCEPTED),
+    (reader(Accepted), ACCEPTED),
     (read_frequencies, FREQUENCIES),
     (read_recovery, RECOVERY),
     (lambda answer: read_certificate(answer, 1), CERTIFICATE),
-    (body_of(Version), VERSION),
+    (reader(Version), VERSION),
 ]
 
 anything = st.recursive(
@@ -85,7 +85,7 @@ anything = st.recursive(
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_round_is_read_with_its_parameters(protocol: str):
-    round_ = read_round(answer(a_round(protocol)))
+    round_ = read_parameters(answer(a_round(protocol)))
     assert round_.parameters == RoundParameters(protocol, 0.5, LABELS)
     assert (round_.id, round_.name) == ("r1", "letters")
     assert (round_.p, round_.q) == (round_.parameters.oracle.p, round_.parameters.oracle.q)
@@ -102,8 +102,8 @@ def test_listed_round_equals_summary_of_round(protocol: str):
     changes = {"access": "key", "retention": "none"}
     whole = read_status(answer(a_round(protocol, **changes)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(protocol, **changes)]}))
-    assert listed == whole.summary
-    assert listed.domain_size == 3
+    assert vars(listed).items() <= vars(whole).items()
+    assert listed.own == whole.own
     assert {name: getattr(listed, name) for name in changes} == changes
 
 
@@ -143,7 +143,7 @@ def test_rejects_any_other_response(reader, body: object, content: bytes):
 )
 def test_rejects_what_is_not_a_json_object(content: bytes):
     with pytest.raises(InvalidAnswerError, match="JSON"):
-        read_submitted(answer(content))
+        reader(Accepted)(answer(content))
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_rejects_what_is_not_a_json_object(content: bytes):
 )
 def test_rejects_contradictory_round(changes: dict[str, Any], words: str):
     with pytest.raises(InconsistentRoundError, match=words):
-        read_round(answer(a_round(**changes)))
+        read_parameters(answer(a_round(**changes)))
 
 
 @pytest.mark.parametrize(
     "stated", [{}, {"keep_below": str(KEEP)}, {"keep_below": str(KEEP), "of_a_later_version": "1"}]
 )
 def test_round_may_state_its_thresholds(stated: dict[str, str]):
-    assert read_round(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {
+    assert read_parameters(answer(a_round(thresholds=stated))).parameters.oracle.thresholds == {
         "keep_below": KEEP
     }
 
@@ -177,7 +177,7 @@ def test_unknown_protocol_is_named():
         UnknownProtocolError,
         match="protocol 'rappor' is not known here: install and load the plugin",
     ):
-        read_round(answer(a_round(protocol="rappor")))
+        read_parameters(answer(a_round(protocol="rappor")))
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,18 @@ def test_unknown_protocol_is_named():
 )
 def test_rejects_field_of_another_type(changes: dict[str, Any], words: str):
     with pytest.raises(InvalidAnswerError, match=words):
-        read_round(answer(a_round(**changes)))
+        read_parameters(answer(a_round(**changes)))
 
 
-@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
-def test_rejects_numbers_that_are_not_json(number: bytes):
-    with pytest.raises(InvalidAnswerError, match="not JSON"):
-        body_of(Version)(answer(b'{"version": "1", "more": ' + number + b"}"))
+@pytest.mark.parametrize("number", [math.nan, math.inf, 1e999])
+def test_rejects_numbers_that_are_not_finite(number: float):
+    with pytest.raises(InvalidAnswerError, match=r"frequencies\.0 must be a number"):
+        read_frequencies(answer(FREQUENCIES | {"frequencies": [number, 0.0]}))
 
 
 def test_accepts_p_and_q_with_rounding_errors():
     oracle = RoundParameters("olh", 0.5, LABELS).oracle
-    close = read_round(answer(a_round(p=oracle.p * (1 + 1e-14), q=oracle.q * (1 - 1e-14))))
+    close = read_parameters(answer(a_round(p=oracle.p * (1 + 1e-14), q=oracle.q * (1 - 1e-14))))
     assert close.p != oracle.p
 
 
@@ -216,7 +216,7 @@ def test_accepts_p_and_q_with_rounding_errors():
 )
 def test_rejects_invalid_submission_response(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
-        read_submitted(answer(ACCEPTED | changes))
+        reader(Accepted)(answer(ACCEPTED | changes))
 
 
 @pytest.mark.parametrize(
@@ -261,11 +261,11 @@ def test_frequencies_without_pandas_are_no_data_frame(monkeypatch):
 
 
 def test_frequencies_are_typed_and_show_labels():
-    read = read_frequencies(answer(FREQUENCIES | {"later": 1}))
+    read = read_frequencies(answer(FREQUENCIES))
     assert read.frequencies is not None
     assert read.frequencies.tolist() == [1.1, -0.1]
-    assert (read.items, read.counts.tolist(), read.notes) == (("a", "b"), [4, 0], ())
-    assert read.body == FREQUENCIES | {"later": 1}
+    assert (read.items, read.counts.tolist(), read.notes) == (["a", "b"], [4, 0], [])
+    assert json.loads(read.to_json()) == FREQUENCIES
     assert repr(read) == (
         "Frequencies(olh, epsilon 0.5, 4 reports, 2 items: a 110.00 %; b -10.00 %)"
     )
@@ -374,8 +374,7 @@ def test_round_has_its_verdict():
     assert read_status(answer(a_round())).verdict is None
     status = read_status(answer(a_round(verdict=VERDICT)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(verdict=VERDICT)]}))
-    expected = Verdict("possible", 0.4, None, 0, (1, 0), (TopItem(1, "b", 0.75),))
-    assert status.verdict == status.summary.verdict == listed.verdict == expected
+    assert status.verdict == listed.verdict == Verdict.model_validate(VERDICT)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from tests.client.messages import ACCEPTED
 
 from ldprecover_client import Client, RefusedError, Retries
+from ldprecover_interface.submissions import Accepted
 
 BODY = bytes(32 << 20)  # more than the buffers of a connection hold
 AT_ONCE = Retries(attempts=3, base=0)
@@ -117,5 +118,5 @@ def test_reset_connection_is_retried(send, size: int):
         connection.sendall(answer(202, TAKEN))
 
     with serving(evict, evict, take) as url:
-        assert send(url, bytes(size)) == ACCEPTED
+        assert send(url, bytes(size)) == Accepted.model_validate_json(TAKEN)
     assert [b"idempotency-key: one-key\r\n" in head for head in heads] == [True] * 3

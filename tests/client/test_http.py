@@ -22,6 +22,8 @@ from ldprecover_client import (
 )
 from ldprecover_client import http as client_http
 from ldprecover_client._httpx import httpx
+from ldprecover_interface.operation import Version
+from ldprecover_interface.submissions import Accepted
 
 KEY = "0123456789abcdef0123456789abcdef"
 PACKED = bytes.fromhex("010000000000") + bytes.fromhex("ffffffff0200")
@@ -81,7 +83,7 @@ def submit(client_class, collector: Collector, time: Time):
 
 def test_submission_has_packed_bytes_and_key(collector: Collector, submit):
     collector.add()
-    assert submit() == {"round": "r1", "accepted": 2, "duplicate": False}
+    assert submit() == Accepted(round="r1", accepted=2, duplicate=False)
     (post,) = collector.posts
     assert (post.method, post.url.path, post.content) == ("POST", "/rounds/r1/reports", PACKED)
     assert post.headers["Content-Type"] == MEDIA_TYPE
@@ -95,7 +97,7 @@ def test_transient_status_is_retried(collector: Collector, submit, status: int):
     collector.faults.extend(
         [collector.busy(status), collector.instead(status, text="no problem document")]
     )
-    assert submit()["accepted"] == 2
+    assert submit().accepted == 2
     assert collector.sent == [(KEY, PACKED)] * 3
 
 
@@ -295,7 +297,7 @@ def test_url_may_have_path():
         return httpx.Response(200, json=VERSION)
 
     with Client("https://a.test/ldp/", transport=httpx.MockTransport(answer)) as server:
-        assert server.version() == VERSION
+        assert server.version() == Version.model_validate(VERSION)
     assert log == ["https://a.test/ldp/version"]
 
 

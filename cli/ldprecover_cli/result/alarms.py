@@ -40,23 +40,23 @@ def alarms(
         print_json(result)
         return
     out = console()
-    note = "" if result.get("reports_read") else "; without tests that need all reports stored"
-    out.print(f"{target.title}: {counted(result['n'], 'report')}{note}")
-    raised = sum(alarm["raised"] for alarm in result["alarms"])
-    tests = counted(len(result["alarms"]), "alarm")
+    note = "" if result.reports_read else "; without tests that need all reports stored"
+    out.print(f"{target.title}: {counted(result.n, 'report')}{note}")
+    raised = sum(alarm.raised for alarm in result.alarms)
+    tests = counted(len(result.alarms), "alarm")
     if raised:
         out.print(f"{raised} of {tests} raised: there are reports that honest users do not send.")
     else:
         out.print(f"None of {tests} raised. That proves nothing: an attack can look honest.")
     rows = (
         (
-            alarm["name"],
-            "RAISED" if alarm["raised"] else "silent",
-            alarm["meaning"],
-            f"{alarm['statistic']:.4g}",
-            f"{alarm['threshold']:.4g}",
+            alarm.name,
+            "RAISED" if alarm.raised else "silent",
+            alarm.meaning,
+            f"{alarm.statistic:.4g}",
+            f"{alarm.threshold:.4g}",
         )
-        for alarm in result["alarms"]
+        for alarm in result.alarms
     )
     columns = ("alarm", "", "meaning", "statistic", "threshold")
     out.print(plain_table(*columns, rows=rows, numbers=2))

@@ -1,7 +1,7 @@
 """`result certify`: what a round proves, whatever malicious users sent."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -10,6 +10,9 @@ from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
 from ldprecover_cli.result.claims import sentences
+
+if TYPE_CHECKING:
+    from ldprecover_interface.certificates import Certified
 
 MaliciousShare = Annotated[
     float | None,
@@ -149,15 +152,14 @@ def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]
     return chosen
 
 
-def _show(result: Mapping[str, Any], title: str) -> None:
+def _show(result: "Certified", title: str) -> None:
     out = console()
     out.print(title)
-    out.print(plain(result["assumption"]))
-    lower, upper = result["lower"], result["upper"]
-    middle = [(low + high) / 2 for low, high in zip(lower, upper, strict=True)]
+    out.print(plain(result.assumption))
+    lower, upper = result.lower, result.upper
     rows = (
-        (result["items"][i], f"{100 * lower[i]:.2f} to {100 * upper[i]:.2f}")
-        for i in largest(middle, _ROWS)
+        (result.items[i], f"{100 * lower[i]:.2f} to {100 * upper[i]:.2f}")
+        for i in largest((lower + upper) / 2, _ROWS)
     )
     out.print(plain_table("item", "percent", rows=rows, numbers=1))
     if len(lower) > _ROWS:

@@ -1,58 +1,57 @@
 """The answers of a certificate as sentences; labels in them are untrusted text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ldprecover_interface.certificates import Answer, Certified, CertifiedMean
 
 _LABELS = 10  # in a sentence
 
 
-def sentences(certificate: Mapping[str, Any]) -> Iterator[str]:
+def sentences(certificate: "Certified") -> Iterator[str]:
     """Yield sentences: about the mean, the answers, and the proven share of malicious reports."""
-    if mean := certificate.get("mean"):
+    if mean := certificate.mean:
         yield f"The mean of the honest users' numbers is between {_ends(mean)}."
-    for answer in certificate["answers"]:
+    for answer in certificate.answers:
         yield " ".join(_answer(answer, certificate))
-    if least := certificate["least_malicious_share"]:
+    if least := certificate.least_malicious_share:
         yield f"The reports prove that at least {_percent(least, ROUND_FLOOR)} were forged."
 
 
-def _answer(answer: Mapping[str, Any], certificate: Mapping[str, Any]) -> Iterator[str]:
-    labels, more_than = certificate["items"], answer.get("more_than")
-    holds = answer.get("estimate", 1.0) > (more_than or answer.get("mean_above", 0.0))
-    if "top" in answer:
-        first = _listed(answer["items"], labels, "and")
-        claim = f"{first} leads" if answer["top"] == 1 else f"The first {answer['top']} are {first}"
-    elif "ahead" in answer:
-        item, other = answer["ahead"]
+def _answer(answer: "Answer", certificate: "Certified") -> Iterator[str]:
+    labels = certificate.items
+    holds = answer.top is not None or answer.estimate > (answer.mean_above or answer.more_than)
+    if answer.top is not None:
+        first = _listed(answer.items, labels, "and")
+        claim = f"{first} leads" if answer.top == 1 else f"The first {answer.top} are {first}"
+    elif answer.ahead:
+        item, other = answer.ahead
         claim = f"{labels[item]} is ahead of {labels[other]}"
-    elif "mean_above" in answer:
-        claim = f"The mean is above {_number(answer['mean_above'])}"
+    elif answer.mean_above is not None:
+        claim = f"The mean is above {_number(answer.mean_above)}"
     else:
-        users = f"of the honest users hold {_listed(answer['items'], labels, 'or')}"
+        users = f"of the honest users hold {_listed(answer.items, labels, 'or')}"
         yield f"Between {_ends(answer, ' %')} {users}."
-        if not more_than:
+        if not answer.more_than:
             return
-        claim = f"More than {_percent(more_than)} {users}"
+        claim = f"More than {_percent(answer.more_than)} {users}"
     yield _proven(claim, answer, certificate, holds)
 
 
-def _proven(
-    claim: str, answer: Mapping[str, Any], certificate: Mapping[str, Any], holds: bool
-) -> str:
+def _proven(claim: str, answer: "Answer", certificate: "Certified", holds: bool) -> str:
     """Return a claim with the share up to which it is proven; it `holds` among the estimates."""
-    tolerance = answer["tolerance"]
-    if tolerance is not None:
-        tolerance = f"{_percent(tolerance, ROUND_FLOOR)} of all reports were forged"
-    if answer["certified"]:
-        return f"{claim}. That holds even if up to {tolerance}."
-    if tolerance:
-        share = _percent(certificate["malicious_share"])
-        return f"{claim} if at most {tolerance}, but this is not certain if {share} were."
+    if answer.tolerance is not None:
+        forged = f"{_percent(answer.tolerance, ROUND_FLOOR)} of all reports were forged"
+        if answer.certified:
+            return f"{claim}. That holds even if up to {forged}."
+        share = _percent(certificate.malicious_share)
+        return f"{claim} if at most {forged}, but this is not certain if {share} were."
     if not holds:
         return f"Not certified, and not so among the numbers as collected: {claim}."
     cause = "the noise of honest reports is"
-    if certificate["least_malicious_share"]:
+    if certificate.least_malicious_share:
         cause = "the reports that are proven to be forged are"
     return (
         f"{claim} among the numbers as collected, but this is not certain: "
@@ -60,10 +59,10 @@ def _proven(
     )
 
 
-def _ends(interval: Mapping[str, Any], unit: str = "") -> str:
+def _ends(interval: "Answer | CertifiedMean", unit: str = "") -> str:
     scale = 100 if unit else 1
-    low = _number(interval["lower"], ROUND_FLOOR, scale)
-    return f"{low} and {_number(interval['upper'], ROUND_CEILING, scale)}{unit}"
+    low = _number(interval.lower, ROUND_FLOOR, scale)
+    return f"{low} and {_number(interval.upper, ROUND_CEILING, scale)}{unit}"
 
 
 def _percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:

@@ -21,26 +21,25 @@ def frequencies(
     Example: ldprecover result frequencies cities --top 10
     """
     with connected_to(round, url, key) as (client, target):
-        result = client.frequencies(target.reference).body
+        result = client.frequencies(target.reference)
     if json:
         print_json(result)
         return
     out = console()
     out.print(
-        f"{target.title}: {counted(result['n'], 'report')}, {plain(result['protocol'])}, epsilon "
-        f"{result['epsilon']:g}"
+        f"{target.title}: {counted(result.n, 'report')}, {plain(result.protocol)}, epsilon "
+        f"{result.epsilon:g}"
     )
-    if not result["n"]:
+    shares, errors = result.frequencies, result.standard_errors
+    if shares is None or errors is None or result.sum is None:
         out.print("No estimates yet: the round has no reports.")
         return
-    if mean := result.get("mean"):
-        interval = f"{mean['low']:.4g} to {mean['high']:.4g}"
-        out.print(f"Mean of the users' numbers: {mean['value']:.4g} (95 %: {interval}).")
-    shares = result["frequencies"]
-    errors = result["standard_errors"]
+    if mean := result.mean:
+        interval = f"{mean.low:.4g} to {mean.high:.4g}"
+        out.print(f"Mean of the users' numbers: {mean.value:.4g} (95 %: {interval}).")
     print_items(
         out,
-        {i: result["items"][i] for i in largest(shares, top)},
+        {i: result.items[i] for i in largest(shares, top)},
         shares,
         {
             "percent": lambda i: f"{100 * shares[i]:.2f}",
@@ -49,6 +48,6 @@ def frequencies(
         beside=19,
         top=top,
     )
-    out.print(f"Sum of all estimates: {percent(result['sum'])}; honest reports give about 100 %.")
-    for note in result.get("notes") or ():
+    out.print(f"Sum of all estimates: {percent(result.sum)}; honest reports give about 100 %.")
+    for note in result.notes:
         out.print(f"Note: {plain(note)}")

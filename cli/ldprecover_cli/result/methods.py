@@ -17,10 +17,10 @@ def methods(
         print_json(result)
         return
     out, rows = console(), []
-    for method in result["methods"]:
-        reason = (method["reason"] or "").removeprefix(f"{method['name']}: ")
-        text = method["summary"] if method["available"] else f"not for this round: {reason}"
-        rows.append((method["name"], ", ".join(map(str, method["needs"])), text))
+    for method in result.methods:
+        reason = (method.reason or "").removeprefix(f"{method.name}: ")
+        text = method.summary if method.available else f"not for this round: {reason}"
+        rows.append((method.name, ", ".join(method.needs), text))
     out.print(f"Recovery methods for {target.title}")
     out.print(plain_table("method", "needs", "", rows=rows))
     out.print("To use one: ldprecover result recover --method NAME")

@@ -1,7 +1,7 @@
 """`result recover`: a round's frequencies, recovered from poisoned reports."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -28,7 +28,10 @@ from ldprecover_cli.options import (
     support_of,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
-from ldprecover_cli.result.conclusions import interval, sentences
+from ldprecover_cli.result.conclusions import sentences
+
+if TYPE_CHECKING:
+    from ldprecover_interface.results import Recovered
 
 _History = Annotated[
     list[str] | None,
@@ -106,29 +109,29 @@ def recover(
         _show_recovery(result, chosen.title, top)
 
 
-def _show_recovery(result: Mapping[str, Any], title: str, top: int) -> None:
+def _show_recovery(result: "Recovered", title: str, top: int) -> None:
     out = console()
-    star = "*" if result["targets"] else ""
+    star = "*" if result.targets else ""
     out.print(
-        f"{title}: {counted(result['n'], 'report')}, {plain(result['method'])}{star}, eta "
-        f"{result['eta']:.3g}"
+        f"{title}: {counted(result.n, 'report')}, {plain(result.method)}{star}, eta "
+        f"{result.eta:.3g}"
     )
-    poisoned, recovered, targets = result["poisoned"], result["recovered"], set(result["targets"])
-    conclusions = result.get("conclusions") or {}
-    with_intervals = conclusions.get("lower") is not None and conclusions.get("upper") is not None
+    poisoned, recovered, targets = result.poisoned, result.recovered, set(result.targets)
+    conclusions = result.conclusions
+    low, high = (conclusions.lower, conclusions.upper) if conclusions else (None, None)
     columns: dict[str, Callable[[int], str]] = {
         "recovered, %": lambda i: f"{100 * recovered[i]:.2f}"
     }
-    if with_intervals:
-        columns["95 % interval"] = lambda i: interval(conclusions, i)
+    if low is not None and high is not None:
+        columns["95 % interval"] = lambda i: f"{100 * low[i]:.2f} to {100 * high[i]:.2f}"
     columns["poisoned, %"] = lambda i: f"{100 * poisoned[i]:.2f}"
     chosen = largest(recovered, top)
     names = {
-        i: result["items"][i] + (" (target)" if i in targets else "")
+        i: result.items[i] + (" (target)" if i in targets else "")
         for i in (*chosen, *sorted(targets.difference(chosen)))
     }
-    print_items(out, names, recovered, columns, beside=29 + 18 * with_intervals, top=top)
+    print_items(out, names, recovered, columns, beside=29 + 18 * (len(columns) - 2), top=top)
     for sentence in sentences(conclusions) if conclusions else ():
         out.print(plain(sentence))
-    for note in result.get("notes") or []:
-        out.print(f"Note: {plain(str(note))}")
+    for note in result.notes:
+        out.print(f"Note: {plain(note)}")

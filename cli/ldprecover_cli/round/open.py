@@ -22,7 +22,6 @@ from ldprecover_cli.options import (
     values_by_name,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
-from ldprecover_cli.round.state import fields_of
 
 _ACCESS_OPTIONS = {"open": "", "key": " --key KEY", "ticket": " --ticket TICKET"}
 _USERS = 10_000
@@ -133,12 +132,12 @@ def open_round(
             retention=retention,
         )
     if json:
-        print_json(fields_of(opened))
+        print_json(opened)
         return
     name = plain(opened.name)
     why = f" (the best for {counted(users or _USERS, 'user')})" if chosen else ""
     console().print(
-        f"{name} is open: {len(opened.parameters.items):,} items, {protocol}{why}, "
+        f"{name} is open: {len(opened.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
         f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
         f"To see its results: ldprecover result frequencies {name}",

@@ -1,7 +1,6 @@
 """`round list`, `round show`, `round close` and `round delete`."""
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +19,7 @@ from ldprecover_cli.options import (
     connected_to,
     titled,
 )
-from ldprecover_cli.output import JsonObject, console, counted, joined, plain_table, print_json
+from ldprecover_cli.output import console, counted, joined, plain_table, print_json
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus, RoundSummary
@@ -43,7 +42,7 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     with connected(url) as client:
         rounds = client.rounds()
     if json:
-        print_json({"rounds": [_flat(round) for round in rounds]})
+        print_json({"rounds": rounds})
         return
     if not rounds:
         console().print("No rounds yet. Open one with: ldprecover round open")
@@ -79,7 +78,7 @@ def show_round(
     with connected_to(round, url) as (client, target):
         status = client.round(target.reference)
     if json:
-        print_json(fields_of(status))
+        print_json(status)
     else:
         _show(status, target.title)
 
@@ -94,7 +93,7 @@ def close_round(
     with connected(url, key, round=round) as client:
         status = client.close_round(round)
     if json:
-        print_json(fields_of(status))
+        print_json(status)
     else:
         title = titled(status.name, round)
         console().print(f"{title} is closed, with {counted(status.n, 'report')}.")
@@ -137,30 +136,16 @@ def _listed(client: "Client", reference: str) -> "RoundSummary":
             if reference in (summary.id, summary.name, CURRENT):
                 return summary
         before = page[-1].id
-    return client.round(reference).summary  # raises: the round does not exist
-
-
-def fields_of(status: "RoundStatus") -> JsonObject:
-    """Return a round's fields by name, including its items."""
-    return {**_flat(status.summary), "items": list(status.parameters.items)}
-
-
-def _flat(summary: "RoundSummary") -> JsonObject:
-    """Return a round's fields by name, including its protocol's own parameters."""
-    flat: JsonObject = {}
-    for name, value in asdict(summary).items():
-        flat |= value if name == "own" else {name: value}
-    return flat
+    return client.round(reference)  # raises: the round does not exist
 
 
 def _show(status: "RoundStatus", title: str) -> None:
-    fields = fields_of(status)
-    labels = fields.pop("items")
+    fields, labels = status.model_dump(exclude={"items"}), status.items
     shown = joined(labels[:8]) + (f"; … ({len(labels) - 8:,} more)" if len(labels) > 8 else "")
     fields |= {
-        "p": f"{fields['p']:.6g}, the probability that a report supports its user's item",
-        "q": f"{fields['q']:.6g}, the probability that it supports another item",
-        "digest": f"{fields['digest']}, the hash of the parameters",
+        "p": f"{status.p:.6g}, the probability that a report supports its user's item",
+        "q": f"{status.q:.6g}, the probability that it supports another item",
+        "digest": f"{status.digest}, the hash of the parameters",
         "verdict": status.verdict and f"attack: {status.verdict.attack.replace('_', ' ')}",
     }
     fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}

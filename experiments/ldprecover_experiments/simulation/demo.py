@@ -108,8 +108,7 @@ class Demo:
 
         def recovered(method: str, targets: Targets = ()) -> Vector:
             eta = self.settings.eta
-            result = server.recover(round, method=method, eta=eta, targets=list(targets))
-            return np.asarray(result["recovered"])
+            return server.recover(round, method=method, eta=eta, targets=list(targets)).recovered
 
         fits = METHODS["unmix"].unfit(self.parameters.oracle) is None
         columns = (

@@ -10,6 +10,7 @@ from tests.conftest import ServerProcess
 from ldprecover import GRR
 from ldprecover.protocols.wire import pack
 from ldprecover_cli.result.conclusions import sentences
+from ldprecover_interface.results import Conclusions
 
 D = 40
 SHARES = 0.9 ** np.arange(D) / (0.9 ** np.arange(D)).sum()
@@ -40,7 +41,7 @@ def test_terminal_shows_intervals_and_conclusions(on_server: Run, rounds: list[s
     first, conclusions = int(np.argmax(recovery["recovered"])), recovery["conclusions"]
     low, high = (100 * conclusions[end][first] for end in ("lower", "upper"))
     assert f"{low:.2f} to {high:.2f}" in lines[2]
-    for sentence in sentences(conclusions):
+    for sentence in sentences(Conclusions.model_validate(conclusions)):
         assert sentence in result.words
     assert (
         f"Probability of an attack: {100 * conclusions['attack_probability']:.1f} %" in result.words
@@ -72,11 +73,12 @@ def test_every_conclusion_has_a_sentence() -> None:
         "beta": 0.05,
         "beta_low": 0.04,
         "beta_high": 0.06,
+        **dict.fromkeys(["standard_deviations", "lower", "upper"]),
         "suspects": [{"item": i, "label": f"x{i}", "probability": 0.9} for i in range(12)],
         "dropped": [{"screen": "sizes", "what": "of sizes next to impossible", "reports": 1}],
         "history_weight": 0.5,
     }
-    assert list(sentences(conclusions)) == [
+    assert list(sentences(Conclusions.model_validate(conclusions))) == [
         (
             "Probability of an attack: 98.7 %; visible share of malicious reports: about 5.0 % "
             "(4.0 % to 6.0 %)."
@@ -88,4 +90,4 @@ def test_every_conclusion_has_a_sentence() -> None:
         "Probability that the earlier rounds predict this one: 50.0 %.",
     ]
     nothing = dict.fromkeys(conclusions, None) | {"suspects": [], "dropped": []}
-    assert list(sentences(nothing)) == []
+    assert list(sentences(Conclusions.model_validate(nothing))) == []

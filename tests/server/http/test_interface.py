@@ -33,9 +33,9 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
     accepted = app.post(f"{path}/reports", json=reports, headers=app.admin)
     numbers = app.open_round("grr", items=["-1", "1"])
     responses: list[tuple[type[Message], bytes]] = [
-        (rounds.Round, opened.content),
+        (rounds.RoundStatus, opened.content),
         (submissions.Accepted, accepted.content),
-        (rounds.Round, app.get(path).content),
+        (rounds.RoundStatus, app.get(path).content),
         (rounds.Rounds, app.get("/rounds").content),
         (rounds.Parameters, app.get(f"{path}/parameters").content),
         (rounds.Stats, app.get(f"{path}/stats", headers=app.admin).content),

@@ -16,8 +16,8 @@ from ldprecover_interface.rounds import (
     NewRound,
     NewTickets,
     Parameters,
-    Round,
     Rounds,
+    RoundStatus,
     RoundSummary,
     Stats,
 )
@@ -57,7 +57,7 @@ _FOREVER = "public, max-age=31536000, immutable"
 @router.post(
     paths.ROUNDS,
     status_code=201,
-    response_model=Round,
+    response_model=RoundStatus,
     responses=problems(
         *ADMIN,
         *STORAGE,
@@ -121,7 +121,7 @@ async def list_rounds(
 
 @router.get(
     paths.ROUND,
-    response_model=Round,
+    response_model=RoundStatus,
     responses=problems(RoundNotFoundError, *STORAGE),
     openapi_extra=KEY_IF_NEEDED,
 )
@@ -158,7 +158,7 @@ def _get_parameters(request: Request, reference: str) -> Response:
 
 @router.post(
     paths.ROUND + paths.CLOSE,
-    response_model=Round,
+    response_model=RoundStatus,
     responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
 )
 async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
@@ -258,5 +258,5 @@ def _round(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     (verdict,) = services.results.verdicts([stored], key)
-    message = Round.model_construct(**_state(stored, verdict), items=[])
+    message = RoundStatus.model_construct(**_state(stored, verdict), items=[])
     return json_response(message, status, headers, labels=services.rounds.labels(info))
