@@ -237,7 +237,7 @@ def test_survey_of_the_server_reports(
 def test_empty_server_offers_a_sample_round(
     new_visitor: Callable[..., Visitor], tmp_path: Path
 ) -> None:
-    process = ServerProcess(tmp_path)
+    process = ServerProcess(tmp_path, kernels="numpy", analyses=1)
     with contextlib.closing(process):
         process.start()
         page = new_visitor(process.url).open()

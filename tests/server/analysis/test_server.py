@@ -101,7 +101,7 @@ class Asking:
 
 
 def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: StartServer) -> None:
-    server = start_server(analyses=1, analysis_seconds=2)
+    server = start_server(analyses=1, analysis_seconds=1)
     id = long_round(server)
     asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     n = 300_000

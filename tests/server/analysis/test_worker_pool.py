@@ -340,7 +340,6 @@ async def test_own_task_gives_way_to_a_caller() -> None:
         assert await pool.run(alarms())
         with pytest.raises(AnalysesBusyError, match="a caller needs the worker"):
             await own
-        assert await pool.run_own(alarms())
 
 
 async def test_cancelled_own_task_frees_its_worker() -> None:
