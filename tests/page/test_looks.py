@@ -1,4 +1,4 @@
-"""Every view, wide and narrow, light and dark: and findings of axe-core."""
+"""Every view, wide and narrow, light and dark: what axe-core finds, its size and its keyboard."""
 
 from typing import TYPE_CHECKING, Literal
 

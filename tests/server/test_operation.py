@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import msgspec
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -24,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import StartServer
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
-from ldprecover import RecoveryRequest, RoundExport, Tally
+from ldprecover import RoundExport, Tally
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover_client import bulk
 from ldprecover_server import limits, logs
@@ -373,32 +372,6 @@ def test_stopping_housekeeping_waits_for_its_chunk(in_process: InProcess) -> Non
         assert ended.is_set()
 
     in_process.run(end())
-
-
-@pytest.mark.parametrize("protocol", ["grr", "olh"])
-def test_export_recomputes_the_servers_responses(in_process: InProcess, protocol: str) -> None:
-    round = in_process.open_round(protocol, domain_size=37)
-    oracle = in_process.storage.rounds.parameters(in_process.storage.rounds.find(round).seq).oracle
-    rng = np.random.default_rng(1)
-    assert (
-        in_process.submit(
-            round, oracle.perturb(rng.integers(0, 37, 500), rng).tobytes(), "a"
-        ).status_code
-        == 202
-    )
-    export = RoundExport.from_json(in_process.get(f"/rounds/{round}/export").content)
-    frequencies = in_process.get(f"/rounds/{round}/frequencies").content
-    recovered = in_process.post(
-        f"/rounds/{round}/recover", json={"targets": [3], "eta": 0.1}
-    ).content
-    estimates, recovery = (
-        export.estimates(),
-        export.recover(RecoveryRequest("ldprecover", targets=[3], eta=0.1)),
-    )
-    for column in (estimates.frequencies, estimates.standard_errors, export.tally.counts(oracle)):
-        assert msgspec.json.encode(column.tolist()) in frequencies
-    for column in (recovery.poisoned, recovery.malicious, recovery.genuine, recovery.recovered):
-        assert msgspec.json.encode(column.tolist()) in recovered
 
 
 def test_an_empty_round_exports_too(in_process: InProcess) -> None:
