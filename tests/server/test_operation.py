@@ -48,7 +48,6 @@ def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
     }
 
 
-@pytest.mark.both
 def test_metrics_count_what_was_answered(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round()
