@@ -209,14 +209,6 @@ class _Worker:
             self._connection.close()
 
 
-class _Run:
-    """A task in progress."""
-
-    def __init__(self, worker: _Worker) -> None:
-        self.worker = worker
-        self.result: asyncio.Future[bytes] = asyncio.Future()
-
-
 @dataclass(eq=False)
 class _Waiter:
     keyed: bool
@@ -388,7 +380,8 @@ class WorkerPool:
         self._metrics = metrics
         self._idle = [_Worker() for _ in range(count)]
         """One worker per free place."""
-        self._runs: set[_Run] = set()
+        self._runs: dict[asyncio.Future[bytes], _Worker] = {}
+        """The workers of the tasks in progress, by their results."""
         self._is_idle = asyncio.Event()
         self._is_stopped = True
 
@@ -400,7 +393,7 @@ class WorkerPool:
     @property
     def pids(self) -> set[int]:
         """The process ids of live workers."""
-        workers = [*self._idle, *(run.worker for run in self._runs)]
+        workers = [*self._idle, *self._runs.values()]
         return {worker.pid for worker in workers if worker.pid is not None}
 
     def start(self) -> None:
@@ -411,10 +404,10 @@ class WorkerPool:
     def close(self) -> None:
         """Fail the tasks in progress, those in the queue and later ones, and kill the workers."""
         self._is_stopped = True
-        for run in self._runs:
-            run.worker.kill()
-            if not run.result.done():
-                run.result.set_exception(_stopping())
+        for result, worker in self._runs.items():
+            worker.kill()
+            if not result.done():
+                result.set_exception(_stopping())
 
     async def stop(self) -> None:
         """Close, and wait for the threads and processes."""
@@ -476,28 +469,29 @@ class WorkerPool:
     ) -> bytes:
         """Return the packed result of an admitted task. Raises what `check` raises too."""
         try:
-            run = self._begin(prepare, limits, release)
+            self._check_running()
+            result = self._begin(prepare, limits, release)
         except BaseException:
             release()
             raise
         now = began = time.monotonic()
         self._metrics.analyses_running.inc()
         try:
-            while not run.result.done():
+            while not result.done():
                 if (remaining := began + limits.seconds - now) <= 0:
                     raise AnalysisTimeoutError(
                         f"it did not finish within {limits.seconds:g} seconds"
                     )
                 check(now - began)
-                await asyncio.wait([run.result], timeout=min(remaining, self._check_seconds))
+                await asyncio.wait([result], timeout=min(remaining, self._check_seconds))
                 now = time.monotonic()
-            return run.result.result()
+            return result.result()
         finally:
-            if not run.result.done():
-                run.worker.kill()
-                run.result.cancel()
-            elif not run.result.cancelled():
-                run.result.exception()  # asyncio would log an error that nobody retrieves
+            if not result.done():
+                self._runs[result].kill()
+                result.cancel()
+            elif not result.cancelled():
+                result.exception()  # asyncio would log an error that nobody retrieves
             self._metrics.analyses_running.dec()
             self._metrics.analysis_seconds.observe(time.monotonic() - began)
 
@@ -505,56 +499,53 @@ class WorkerPool:
         if self._is_stopped:
             raise _stopping()
 
-    def _begin(self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None]) -> _Run:
-        self._check_running()
+    def _begin(
+        self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None]
+    ) -> "asyncio.Future[bytes]":
+        """Start a thread for the task, which frees its place; return the future result."""
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[bytes] = loop.create_future()
         worker = self._idle.pop()
         if worker.is_over:  # it died while it was idle
             worker.close()
             worker = _Worker()
-        run = _Run(worker)
-        loop = asyncio.get_running_loop()
-        # A daemon thread, so that a database that hangs does not keep the server from exiting.
-        thread = threading.Thread(
-            target=self._work, args=(loop, run, prepare, limits, release), daemon=True
-        )
-        try:
-            thread.start()
-        except RuntimeError as error:
-            self._idle.append(run.worker)
-            raise AnalysisFailedError(f"no thread could start: {error}") from error
-        self._runs.add(run)
-        self._is_idle.clear()
-        return run
 
-    def _work(
+        def work() -> None:
+            try:
+                task, reports = prepare()
+                outcome: bytes | BaseException = worker.run(task, limits, reports or ())
+            except BaseException as error:  # noqa: BLE001  raised again by `run`
+                outcome = error
+            if worker.is_over:
+                worker.close()
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
+                loop.call_soon_threadsafe(self._end, result, outcome, release)
+
+        try:
+            # A daemon thread, so that a database that hangs does not keep the server from exiting.
+            threading.Thread(target=work, name="analysis", daemon=True).start()
+        except RuntimeError as error:
+            self._idle.append(worker)
+            raise AnalysisFailedError(f"no thread could start: {error}") from error
+        self._runs[result] = worker
+        self._is_idle.clear()
+        return result
+
+    def _end(
         self,
-        loop: asyncio.AbstractEventLoop,
-        run: _Run,
-        prepare: Prepare,
-        limits: TaskLimits,
+        result: "asyncio.Future[bytes]",
+        outcome: bytes | BaseException,
         release: Callable[[], None],
     ) -> None:
-        """Run the task in a thread, and then free its place."""
-        try:
-            task, reports = prepare()
-            outcome: bytes | BaseException = run.worker.run(task, limits, reports or ())
-        except BaseException as error:  # noqa: BLE001  raised again by `run`
-            outcome = error
-        if run.worker.is_over:
-            run.worker.close()
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits
-            loop.call_soon_threadsafe(self._end, run, outcome, release)
-
-    def _end(self, run: _Run, outcome: bytes | BaseException, release: Callable[[], None]) -> None:
-        self._runs.discard(run)
-        if not run.result.done():
+        worker = self._runs.pop(result)
+        if not result.done():
             if isinstance(outcome, bytes):
-                run.result.set_result(outcome)
+                result.set_result(outcome)
             else:
-                run.result.set_exception(outcome)
+                result.set_exception(outcome)
         if self._is_stopped:
-            run.worker.close()
-        self._idle.append(_Worker() if run.worker.is_over else run.worker)
+            worker.close()
+        self._idle.append(_Worker() if worker.is_over else worker)
         release()
         if not self._runs:
             self._is_idle.set()
