@@ -7,9 +7,11 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.responses import Response
 
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
+from ldprecover_server.http.responses import accepts_gzip, compress
 from ldprecover_server.limits import ANONYMOUS_BYTES, Limits
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
@@ -53,11 +55,12 @@ RoundOrCurrent = Annotated[str, Depends(round_or_current)]
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller of a request: its key, and whether the key is valid."""
+    """The caller of a request: its key, whether it is valid, and what responses it accepts."""
 
     services: Services
     key: str | None
     is_known: bool
+    accepts_gzip: bool
 
     @property
     def max_bytes(self) -> int:
@@ -69,6 +72,10 @@ class Caller:
         limits = self.services.limits
         pool = limits.keyed if self.is_known else limits.reading
         return await pool.run(function, *arguments)
+
+    async def respond(self, function: Callable[..., Response], *arguments: object) -> Response:
+        """Return the response of a function that `run` calls, compressed in its thread if large."""
+        return await self.run(lambda: compress(function(*arguments), self.accepts_gzip))
 
     async def read(self, round: str) -> RoundInfo:
         """Return a round that the caller may read. Raises as `Results.readable` does."""
@@ -82,7 +89,7 @@ async def get_caller(request: Request) -> Caller:
         credentials = await _bearer(request)
         key = credentials.credentials if credentials else None
         services = get_services(request)
-        caller = Caller(services, key, await services.access.knows(key))
+        caller = Caller(services, key, await services.access.knows(key), accepts_gzip(request))
         request.state.caller = caller
     return caller
 

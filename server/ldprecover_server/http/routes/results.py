@@ -39,6 +39,7 @@ from ldprecover_server.http.messages import (
     json_response,
 )
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
+from ldprecover_server.http.responses import is_current
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 
@@ -58,24 +59,33 @@ _NUMBERS = to_json(ITEMS)
     responses={200: AS_CSV, **problems(*READ, InvalidRequestError)},
     openapi_extra=KEY_IF_NEEDED,
 )
-async def get_frequencies(round: RoundOrCurrent, caller: Reader, form: Format = "json") -> Response:
+async def get_frequencies(
+    request: Request, round: RoundOrCurrent, caller: Reader, form: Format = "json"
+) -> Response:
     """Return unbiased, unclipped estimates with standard errors.
 
-    They include every report that was accepted before the call.
+    They include every report that was accepted before the call. With the `ETag` of an earlier
+    response in `If-None-Match`, the response is 304 as long as no report was added.
     """
+    return await caller.respond(_write_frequencies, request, caller, round, form)
 
-    return await caller.run(_write_frequencies, caller, round, form)
 
-
-def _write_frequencies(caller: Caller, reference: str, form: str) -> Response:
+def _write_frequencies(request: Request, caller: Caller, reference: str, form: str) -> Response:
     services = caller.services
     round, tally = services.results.counted(reference, caller.key)
+    # A tally only grows, so its number of reports names it.
+    etag = f'W/"{round.id}-{tally.n}{"-csv" if form == "csv" else ""}"'
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    if is_current(request, etag):
+        return Response(status_code=304, headers=headers)
     with services.limits.write(round.oracle.domain_size):
         labels = services.rounds.labels(round)
         message = _frequencies(round, labels, tally)
         if form == "csv":
-            return _frequencies_as_csv(message, labels)
-        return json_response(message, labels=labels)
+            response = _frequencies_as_csv(message, labels)
+            response.headers.update(headers)
+            return response
+        return json_response(message, headers=headers, labels=labels)
 
 
 def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
@@ -164,7 +174,7 @@ async def _recover(
     recovery = await caller.services.analyses.recover(round, request, caller)
     with limits.unwritten.hold(0 if caller.is_known else result_bytes):
         model = request.malicious_model
-        return await caller.run(_write_recovery, caller, round, model, recovery, form)
+        return await caller.respond(_write_recovery, caller, round, model, recovery, form)
 
 
 def _write_recovery(
@@ -257,7 +267,7 @@ async def _certify(
     limits, result_bytes = caller.services.limits, 64 * round.oracle.domain_size
     result = await caller.services.analyses.certify(round, request, caller)
     with limits.unwritten.hold(0 if caller.is_known else result_bytes):
-        return await caller.run(_write_certificate, caller, round, result, form)
+        return await caller.respond(_write_certificate, caller, round, result, form)
 
 
 def _write_certificate(

@@ -39,6 +39,7 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.messages import body_schema, json_body, json_response
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
+from ldprecover_server.http.responses import is_current
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
@@ -72,7 +73,7 @@ async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
     limit = caller.services.limits.max_body_bytes
     async with json_body(request, caller, NewRound, limit) as new:
-        return await caller.run(_open, caller.services, new)
+        return await caller.respond(_open, caller.services, new)
 
 
 def _open(services: Services, new: NewRound) -> Response:
@@ -128,7 +129,7 @@ async def list_rounds(
 async def get_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round: its parameters, its state, its reports counted, and its verdict."""
     services = caller.services
-    return await caller.run(lambda: _round(services, caller.key, *services.rounds.get(round)))
+    return await caller.respond(lambda: _round(services, caller.key, *services.rounds.get(round)))
 
 
 @router.get(
@@ -138,7 +139,7 @@ async def get_round(round: RoundReference, caller: Reader) -> Response:
 )
 async def get_parameters(request: Request, round: RoundReference, caller: Anyone) -> Response:
     """Return the immutable part of a round; by id it may be cached for ever."""
-    return await caller.run(_get_parameters, request, round)
+    return await caller.respond(_get_parameters, request, round)
 
 
 def _get_parameters(request: Request, reference: str) -> Response:
@@ -147,8 +148,7 @@ def _get_parameters(request: Request, reference: str) -> Response:
     etag = f'"{stored.digest}-{stored.id}"'
     # A name may later belong to another round, and `current` changes; an id stays.
     headers = {"ETag": etag, "Cache-Control": _FOREVER if reference == stored.id else "no-cache"}
-    tags = request.headers.get("if-none-match", "").split(",")
-    if {tag.strip().removeprefix("W/") for tag in tags} & {etag, "*"}:
+    if is_current(request, etag):
         return Response(status_code=304, headers=headers)
     # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
     thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
@@ -168,7 +168,7 @@ async def close_round(request: Request, round: RoundReference, caller: Admin) ->
     def close() -> Response:
         return _round(services, caller.key, *services.rounds.close(round))
 
-    response = await caller.run(close)
+    response = await caller.respond(close)
     request.app.state.verdicts.wake()
     return response
 
@@ -222,11 +222,12 @@ async def export_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round with its tally, to estimate and recover without the server."""
     results = caller.services.results
 
-    def export() -> bytes:
+    def export() -> Response:
         # As written, not through the model: files keep the order of their fields.
-        return to_json(results.export(round, caller.key).to_dict())
+        body = to_json(results.export(round, caller.key).to_dict())
+        return Response(body, media_type="application/json")
 
-    return Response(await caller.run(export), media_type="application/json")
+    return await caller.respond(export)
 
 
 def _head(stored: StoredRound) -> dict[str, Any]:
