@@ -186,7 +186,7 @@ class APA2(TargetedAttack):
                 "item: use mga"
             )
         targets = self.target_indices(oracle.domain_size)
-        if targets.size * self.rate > coins_of(oracle).room:
+        if targets.size * self.rate > coins_of(oracle).capacity:
             raise ParameterError(
                 f"apa2 cannot hide {targets.size * self.rate:g} targets in a report that supports "
                 "as many items as an"
@@ -243,7 +243,7 @@ class Joint(TargetedAttack):
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         d = oracle.domain_size
-        send, support = crafter_of(oracle).together(
+        send, support = crafter_of(oracle).joint_reports(
             self.target_indices(d),
             oracle.q if self.rate is None else self.rate,
             None if self.item is None else check_index(self.item, d),

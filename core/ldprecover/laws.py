@@ -104,17 +104,17 @@ class HitLaw:
     p: float
     q: float
 
-    def of_others(self, items: Int64Array) -> FloatArray | None:
+    def nonholder_law(self, items: Int64Array) -> FloatArray | None:
         """Return P(j) for j from 0 to r, for a user who holds none of the r items.
 
         None where the law is not known, or depends on the item that the user holds.
         """
-        own, not_own = (self.beside(len(items), own) for own in (True, False))
+        own, not_own = (self.other_items_law(len(items), own) for own in (True, False))
         if own is not None and not_own is not None:
             return self.p * own + (1 - self.p) * not_own
         return np.array([1 - self.q, self.q]) if len(items) == 1 else None
 
-    def beside(self, r: int, own: bool) -> FloatArray | None:
+    def other_items_law(self, r: int, own: bool) -> FloatArray | None:
         """Return P(j) for j from 0 to r: how many of r items that the user does not hold.
 
         It is given that the report supports the user's item (`own`), or does not. None where that
@@ -122,10 +122,10 @@ class HitLaw:
         """
         return None
 
-    def one_more(self, r: int, own: bool) -> FloatArray | None:
+    def next_item_probability(self, r: int, own: bool) -> FloatArray | None:
         """Return the probability that a report supports one item more, given j of r, j from 0 to r.
 
-        The user holds none of these r + 1 items; `own` and None are as in `beside`.
+        The user holds none of these r + 1 items; `own` and None are as in `other_items_law`.
         """
         return None
 
@@ -140,7 +140,7 @@ class HitLaw:
 class OneItemHits(HitLaw):
     """Every report supports exactly one item."""
 
-    def of_others(self, items: Int64Array) -> FloatArray:
+    def nonholder_law(self, items: Int64Array) -> FloatArray:
         r = len(items)
         return np.concatenate([[1 - r * self.q, r * self.q], np.zeros(r - 1)])
 
@@ -152,10 +152,10 @@ class OneItemHits(HitLaw):
 class IndependentHits(HitLaw):
     """The items that a report supports are independent, given the item that its user holds."""
 
-    def beside(self, r: int, own: bool) -> FloatArray:
+    def other_items_law(self, r: int, own: bool) -> FloatArray:
         return binomial_law(r, self.q)
 
-    def one_more(self, r: int, own: bool) -> FloatArray:
+    def next_item_probability(self, r: int, own: bool) -> FloatArray:
         return np.full(r + 1, self.q)
 
     def variances(self, r: int) -> tuple[float, float]:
@@ -239,8 +239,8 @@ class Laws:
         return required(self.sizes, self.protocol, SIZES)
 
     def hits_of_others(self, items: Int64Array) -> FloatArray:
-        """Return `hits.of_others(items)`. Raises ParameterError where that is None."""
-        law = None if self.hits is None else self.hits.of_others(items)
+        """Return `hits.nonholder_law(items)`. Raises ParameterError where that is None."""
+        law = None if self.hits is None else self.hits.nonholder_law(items)
         return required(law, self.protocol, HITS)
 
     @property

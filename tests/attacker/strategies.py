@@ -40,7 +40,7 @@ def tosses_coins(oracle: FrequencyOracle) -> bool:
 
 def has_room_together(oracle: FrequencyOracle, r: int) -> bool:
     """Return whether reports can support r items together, as Joint makes them."""
-    if type(crafter_of(oracle)).together is Crafter.together:
+    if type(crafter_of(oracle)).joint_reports is Crafter.joint_reports:
         return False
     return not oracle.traits.seeded or oracle.own["hash_range"] ** (r - 1) <= 8192
 
@@ -61,7 +61,7 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
     if isinstance(attack, APA2) and not tosses_coins(oracle):
         return r"lacks .*reports crafted by coins"
     if isinstance(attack, APA2):
-        return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).room else None
+        return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).capacity else None
     if isinstance(attack, APA) and oracle.fixed_size != 1:
         each = attack.each or (len(attack.targets) + 1) // 2
         room = crafter_of(oracle).expected_size

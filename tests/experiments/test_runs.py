@@ -104,7 +104,7 @@ def test_round_without_malicious_users_has_genuine_estimates(
         simulate_round(Cell("cities", protocol, AttackSpec(name="none"), 0.0), genuine_users, 0),
         reported,
     ):
-        assert round_.together == round_.genuine
+        assert round_.tally == round_.genuine
         assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
         recovery = recover(
             round_.oracle,

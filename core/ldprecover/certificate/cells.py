@@ -85,7 +85,9 @@ def set_cells(oracle: FrequencyOracle, items: Int64Array) -> Cells | None:
     the items. Where it does not, all sets of as many items are equally likely.
     """
     d, hits, p = oracle.domain_size, oracle.laws.hits, oracle.p
-    without, with_own = (None if hits is None else hits.beside(d - 1, own) for own in (False, True))
+    without, with_own = (
+        None if hits is None else hits.other_items_law(d - 1, own) for own in (False, True)
+    )
     numbers = np.array([items.size, d - items.size])
     if without is None or with_own is None or np.prod(numbers + 1) > _MOST_LAWS:
         return None

@@ -3,7 +3,7 @@
 Both backends give the same counts to the bit; only numpy draws. The environment variable
 LDPRECOVER_KERNELS is read once. It chooses `numpy` or `numba`; unset, numba counts if it can be
 imported. numba is imported at the first count, or by `warm_up`. With `late`, numpy counts until
-`hasten` is called: for processes that may never count much.
+`load_fast_kernels` is called: for processes that may never count much.
 
 Counting takes reports that passed their oracle's `check`. Their arrays may be strided, unaligned or
 read-only. It uses one thread, holds no state between calls, and may run in several threads.
@@ -27,8 +27,8 @@ from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt32Array, UIn
 __all__ = [
     "backend",
     "grr_counts",
-    "hasten",
     "joint_counts",
+    "load_fast_kernels",
     "olh_buckets",
     "olh_counts",
     "olh_counts_and_sizes",
@@ -128,19 +128,19 @@ def warm_up() -> None:
     _counting()
 
 
-def hasten() -> bool:
+def load_fast_kernels() -> bool:
     """Switch to numba if LDPRECOVER_KERNELS is `late`; return whether that changed the backend.
 
     Without numba, numpy keeps counting.
     """
-    if _hastened.is_set() or os.environ.get(VARIABLE) != "late":
+    if _is_load_requested.is_set() or os.environ.get(VARIABLE) != "late":
         return False
-    _hastened.set()
+    _is_load_requested.set()
     _counting.cache_clear()
     return _counting() is not numpy_kernels
 
 
-_hastened = Event()
+_is_load_requested = Event()
 
 
 @cache
@@ -148,7 +148,7 @@ def _counting() -> ModuleType:
     choice = os.environ.get(VARIABLE, "")
     if choice not in ("", "late", "numpy", "numba"):
         raise ParameterError(f"{VARIABLE} must be numpy or numba, not {choice!r}")
-    if choice == "numpy" or (choice == "late" and not _hastened.is_set()):
+    if choice == "numpy" or (choice == "late" and not _is_load_requested.is_set()):
         return numpy_kernels
     try:
         from ldprecover.counting import numba_kernels

@@ -175,7 +175,7 @@ class _AssignedSeedCoins(CoinCrafter):
     crafter: AssignedSeedCrafter
 
     @property
-    def room(self) -> float:
+    def capacity(self) -> float:
         return math.inf
 
     def craft(

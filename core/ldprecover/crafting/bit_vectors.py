@@ -11,8 +11,8 @@ from ldprecover.crafting.crafter import (
     Aim,
     CoinCrafter,
     Crafter,
+    JointReports,
     Search,
-    Together,
     support_of_targets,
 )
 from ldprecover.distributions import binomial_law, log_choose
@@ -81,7 +81,9 @@ class BitCrafter(Crafter):
         sizes = np.arange(law.size)
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
-    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+    def joint_reports(
+        self, targets: Int64Array, rate: float, fixed_item: int | None
+    ) -> JointReports:
         """Return reports that have all targets where their honest number of ones has room for them.
 
         Where too few have room for the rate, others have as many targets as fit.
@@ -90,13 +92,15 @@ class BitCrafter(Crafter):
             self.sizes.probabilities(),
             self.domain_size,
             targets.size,
-            always is not None,
+            fixed_item is not None,
         )
         sizes = np.arange(law.size)
-        fits = sizes >= r + one
-        room = float(law[fits].sum())
+        is_feasible = sizes >= r + one
+        feasible = float(law[is_feasible].sum())
         chance = np.where(
-            fits, rate / max(room, rate, _LIKELY), max(rate - room, 0) / max(1 - room, _LIKELY)
+            is_feasible,
+            rate / max(feasible, rate, _LIKELY),
+            max(rate - feasible, 0) / max(1 - feasible, _LIKELY),
         )
         free = np.maximum(sizes - one, 0)
         full, bare = (_possible(np.full(sizes.size, h), free, r, d - one) for h in (r, 0))
@@ -104,13 +108,13 @@ class BitCrafter(Crafter):
         sent = one * (1 - float(law[0]))
         support = np.full(d, (float(law @ sizes) - mean - sent) / max(d - r - one, 1))
         support[targets] = mean / r
-        if always is not None:
-            support[always] = sent
+        if fixed_item is not None:
+            support[fixed_item] = sent
 
         def craft(m: int, rng: np.random.Generator) -> Reports:
             ones = self.sizes.draw(m, rng)
             hits = np.where(rng.random(m) < chance[ones], full[ones], bare[ones])
-            return _rows_of_hits(targets, hits, ones, d, rng, always)
+            return _rows_of_hits(targets, hits, ones, d, rng, fixed_item)
 
         return craft, support
 
@@ -159,7 +163,7 @@ class _BitCoins(CoinCrafter):
     sizes: SizeLaw
 
     @property
-    def room(self) -> float:
+    def capacity(self) -> float:
         return self.expected_size
 
     def craft(
@@ -208,16 +212,16 @@ def _rows_of_hits(
     sizes: Int64Array,
     d: int,
     rng: np.random.Generator,
-    always: int | None = None,
+    fixed_item: int | None = None,
 ) -> UInt8Array:
-    """Return packed rows of sizes[i] ones: `always`, hits[i] random targets, and random others."""
+    """Return packed rows of sizes[i] ones: `fixed_item`, hits[i] random targets, and others."""
 
     def hits_first(keys: FloatArray, users: Int64Array) -> None:
         own = keys[:, targets]
         rank = own.argsort(axis=1).argsort(axis=1)
         keys[:, targets] = np.where(rank < hits[users, None], own - 1.0, own + 1.0)
-        if always is not None:
-            keys[:, always] -= 2.0
+        if fixed_item is not None:
+            keys[:, fixed_item] -= 2.0
 
     return _lowest_keys(sizes, d, rng, hits_first)
 

@@ -21,13 +21,13 @@ Aim = Literal["most", "balanced", "honest", "projected"]
 Search = int | Literal["exhaustive"]
 """The number of random seeds that a malicious user tries, or all seeds of the hash."""
 
-Together = tuple[Callable[[int, np.random.Generator], Reports], FloatArray]
+JointReports = tuple[Callable[[int, np.random.Generator], Reports], FloatArray]
 """A function of m and a generator that makes m reports, and their pi."""
 
 CRAFTED_LAW = "a law of crafted reports that is the same for all items"
 COINS = "reports crafted by coins"
 ENCODED_LAW = "a law of encoded reports"
-TOGETHER = "reports that support a set together or not at all"
+JOINT_REPORTS = "reports that support a set together or not at all"
 DISPLACED_LAW = (
     "a law of what malicious reports support beside their targets that is the same for all items"
 )
@@ -41,7 +41,7 @@ class CoinCrafter(ABC):
 
     @property
     @abstractmethod
-    def room(self) -> float:
+    def capacity(self) -> float:
         """The number of targets that a report can support without standing out, on average."""
 
     @abstractmethod
@@ -162,13 +162,15 @@ class Crafter(ABC):
         hits = self.expected_hits(r, aim=aim, search=search, m=m)
         return support_of_kinds(included, r, *required(hits, self.protocol, CRAFTED_LAW))
 
-    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+    def joint_reports(
+        self, targets: Int64Array, rate: float, fixed_item: int | None
+    ) -> JointReports:
         """Return how to make reports of honest sizes that support all targets or none, and pi.
 
-        All have probability `rate`. The reports support the item `always` as well, if any. Raises
+        All have probability `rate`. They support the `fixed_item` as well, if any. Raises
         ParameterError for a protocol without such reports.
         """
-        return required(None, self.protocol, TOGETHER)
+        return required(None, self.protocol, JOINT_REPORTS)
 
     @abstractmethod
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:

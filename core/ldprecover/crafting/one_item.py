@@ -8,8 +8,8 @@ from ldprecover.crafting.crafter import (
     DEFAULT_SEARCH,
     Aim,
     Crafter,
+    JointReports,
     Search,
-    Together,
     support_of_targets,
 )
 from ldprecover.types import FloatArray, Int64Array, Reports
@@ -41,11 +41,13 @@ class OneItemCrafter(Crafter):
     ) -> tuple[float, float]:
         return 1.0, 0.0
 
-    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+    def joint_reports(
+        self, targets: Int64Array, rate: float, fixed_item: int | None
+    ) -> JointReports:
         """Return reports that name a target, or another item: there is room for one."""
         d = self.domain_size
-        if always is not None:
-            targets, rate = np.array([always]), 1.0
+        if fixed_item is not None:
+            targets, rate = np.array([fixed_item]), 1.0
         share = rate if targets.size < d else 1.0
         pi = support_of_targets(d, targets, share, 1 - share)
         return lambda m, rng: rng.choice(d, size=m, p=pi).astype("<u4"), pi

@@ -13,8 +13,8 @@ from ldprecover.crafting.crafter import (
     Aim,
     CoinCrafter,
     Crafter,
+    JointReports,
     Search,
-    Together,
     support_of_targets,
 )
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
@@ -108,13 +108,17 @@ class SeedCrafter(Crafter):
             return exhaustive_hits(r, g, m), rest
         return most_hits(r, g, int(search)), rest
 
-    def together(self, targets: Int64Array, rate: float, always: int | None) -> Together:
+    def joint_reports(
+        self, targets: Int64Array, rate: float, fixed_item: int | None
+    ) -> JointReports:
         """Return scanned seeds with all targets in one bucket, or random ones and a bucket of none.
 
         Raises ParameterError where the hash has fewer than 524,288 seeds with all in one bucket.
         """
         g, r = self.hash_range, targets.size
-        items = (targets if always is None else np.append(targets, always)).astype(np.uint32)
+        items = (targets if fixed_item is None else np.append(targets, fixed_item)).astype(
+            np.uint32
+        )
         if g ** (items.size - 1) * _LEAST_SEEDS > SEEDS:
             raise ParameterError(
                 f"too few {self.protocol} seeds put {items.size} items into one of {g} buckets: "
@@ -124,8 +128,8 @@ class SeedCrafter(Crafter):
         support = np.full(self.domain_size, self.q)
         # Users whose tries all had a target send the last one.
         support[targets] = rate + (1 - rate) * (1 - missed) ** (_TRIES - 1) * self.q
-        if always is not None:
-            support[always] = 1.0
+        if fixed_item is not None:
+            support[fixed_item] = 1.0
 
         def craft(m: int, rng: np.random.Generator) -> Reports:
             is_full = rng.random(m) < rate
@@ -136,7 +140,7 @@ class SeedCrafter(Crafter):
             for _ in range(_TRIES):
                 seeds[rest] = rng.integers(SEEDS, size=rest.size, dtype=np.uint32)
                 hits = counting.olh_buckets(seeds[rest, None], items, g)
-                if always is not None:
+                if fixed_item is not None:
                     buckets[rest] = hits[:, -1]
                 rest = rest[(hits[:, :r] == buckets[rest, None]).any(axis=1)]
                 if not rest.size:
@@ -186,7 +190,7 @@ class _SeedCoins(CoinCrafter):
     join: Join
 
     @property
-    def room(self) -> float:
+    def capacity(self) -> float:
         return math.inf
 
     def craft(

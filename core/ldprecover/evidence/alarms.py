@@ -279,7 +279,7 @@ def _canaries(round: _Round) -> _Finding:
     """
     oracle, tally, canaries = round.oracle, round.tally, round.canaries
     hits = oracle.laws.hits
-    if not canaries or hits is None or hits.of_others(np.array(canaries)) is None:
+    if not canaries or hits is None or hits.nonholder_law(np.array(canaries)) is None:
         return None
     shift = canary_shift(oracle, tally, canaries)
     low, high = shift.bounds(round.rate)

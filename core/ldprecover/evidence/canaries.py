@@ -50,7 +50,7 @@ class CanaryShift:
 def canary_shift(oracle: FrequencyOracle, tally: Tally, canaries: Iterable[int]) -> CanaryShift:
     """Return the shift of the canaries' estimates and its exact law under honest reports.
 
-    Each report supports J of the canaries, with the law of `HitLaw.of_others`, so the sum
+    Each report supports J of the canaries, with the law of `HitLaw.nonholder_law`, so the sum
     of n such J has mean nKq, and the mean estimate sum_K f~/K is (sum C/(nK) - q)/(p - q). Raises
     ParameterError without a canary or a report, and for a protocol without that law.
     """

@@ -201,7 +201,7 @@ class _HadamardHits(HitLaw):
     domain_size: int
     hits: Callable[[Int64Array], Int64Array]
 
-    def of_others(self, items: Int64Array) -> FloatArray | None:
+    def nonholder_law(self, items: Int64Array) -> FloatArray | None:
         span = xor_sums(xor_basis(items + 1))
         if not np.isin(span[span <= self.domain_size], items + 1).all():
             return None

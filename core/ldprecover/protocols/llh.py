@@ -351,7 +351,7 @@ class _LinearHits(HitLaw):
 
     oracle: LLH
 
-    def of_others(self, items: Int64Array) -> FloatArray | None:
+    def nonholder_law(self, items: Int64Array) -> FloatArray | None:
         span = self._affine_span(items)
         if not np.isin(span[span < self.oracle.domain_size], items).all():
             return None

@@ -228,10 +228,10 @@ class _SubsetHits(HitLaw):
     domain_size: int
     subset_size: int
 
-    def beside(self, r: int, own: bool) -> FloatArray:
+    def other_items_law(self, r: int, own: bool) -> FloatArray:
         return hypergeometric_law(self.domain_size - 1, r, self.subset_size - own)
 
-    def one_more(self, r: int, own: bool) -> FloatArray:
+    def next_item_probability(self, r: int, own: bool) -> FloatArray:
         rest = self.subset_size - own - np.arange(r + 1)
         return np.clip(rest / (self.domain_size - 1 - r), 0.0, 1.0)
 

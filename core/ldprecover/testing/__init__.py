@@ -260,7 +260,7 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
     items = np.arange(1, min(d, 5))
     supported = oracle.supports(oracle.perturb(np.zeros(_USERS, np.int64), rng), items)
     hit_law, joint_support = oracle.laws.hits, oracle.laws.joint_support
-    law = None if hit_law is None else hit_law.of_others(items)
+    law = None if hit_law is None else hit_law.nonholder_law(items)
     if hit_law is not None and law is not None:
         assert law.shape == (items.size + 1,)
         variances = hit_law.variances(items.size)

@@ -99,20 +99,20 @@ class PoisonedRound:
                 self.oracle,
                 self.poisoned.frequencies,
                 request,
-                n=self.together.n,
+                n=self.tally.n,
                 reports=source,
             )
         )
 
     @cached_property
-    def together(self) -> Tally:
+    def tally(self) -> Tally:
         """The tally of all reports, which the server has."""
         return self.genuine + self.malicious
 
     @cached_property
     def poisoned(self) -> Estimates:
         """The estimates f~_Z from all reports."""
-        return Estimates.of(self.oracle, self.together)
+        return Estimates.of(self.oracle, self.tally)
 
     @cached_property
     def f_genuine(self) -> Vector:

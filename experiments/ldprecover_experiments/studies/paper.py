@@ -60,7 +60,7 @@ def _detection(round_: PoisonedRound) -> Vector:
 
     A report supports one item, so the counts show which reports are dropped.
     """
-    counts = round_.together.counts(round_.oracle).copy()
+    counts = round_.tally.counts(round_.oracle).copy()
     counts[list(round_.targets or ())] = 0
     return round_.oracle.estimate(counts, int(counts.sum()))
 

@@ -28,7 +28,7 @@ Done = list[tuple[Cell, list[Outcome]]]
 
 _TASK = 10
 """Cells of a task if no method reads reports; else a task is one cell."""
-_AHEAD = 2
+_QUEUED = 2
 """Tasks queued for each worker, so that no worker waits for this process."""
 
 
@@ -97,7 +97,7 @@ def run_cells(
         with processes(jobs, partial(load, loaded()), on_finishing) as executor:
             pending: set[Future[Done]] = set()
             while True:
-                free = _AHEAD * jobs - len(pending)
+                free = _QUEUED * jobs - len(pending)
                 pending |= {
                     executor.submit(_run, work, task) for task in islice(waiting, max(0, free))
                 }

@@ -96,7 +96,7 @@ def _run_next(inbox: Inbox, connection: Connection, idle_bytes: int | None) -> i
     # The server, which sends it, is trusted.
     task, limits = pickle.loads(inbox.get())  # type: ignore[arg-type]  # noqa: S301
     if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
-        idle_bytes = _load(counting.hasten, idle_bytes)
+        idle_bytes = _load(counting.load_fast_kernels, idle_bytes)
     if task.reads and task.function is certificate:
         idle_bytes = _load(_import_scipy, idle_bytes)
     _set_limits(limits, idle_bytes)

@@ -77,8 +77,8 @@ def test_late_kernels_are_numpy_until_they_are_hastened(
     kernels: str, before: str, expected: list[Any]
 ) -> None:
     say = (
-        "print(json.dumps([counting.backend(), counting.hasten(), counting.backend(), "
-        "counting.hasten()]))"
+        "print(json.dumps([counting.backend(), counting.load_fast_kernels(), counting.backend(), "
+        "counting.load_fast_kernels()]))"
     )
     done = run(before, "import json; from ldprecover import counting", say, kernels=kernels)
     assert json.loads(done.stdout) == expected

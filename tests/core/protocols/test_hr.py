@@ -114,7 +114,7 @@ def test_many_targets_take_little_memory() -> None:
             RecoveryRequest("ldprecover", targets=range(99_999), malicious_model="solved"),
         )
         assert oracle.laws.hits is not None
-        oracle.laws.hits.of_others(np.arange(65_535))  # whose rows are all sums of each other
+        oracle.laws.hits.nonholder_law(np.arange(65_535))  # whose rows are all sums of each other
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()

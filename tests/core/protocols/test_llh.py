@@ -142,7 +142,7 @@ def test_the_laws_of_several_items_are_those_of_reports() -> None:
     hits = oracle.laws.hits
     assert hits is not None
     for items in ([7], [0, 1], [0, 1, 2], [4, 31, 50]):
-        law = hits.of_others(np.array(items))
+        law = hits.nonholder_law(np.array(items))
         span = {
             int(np.dot(row, 3 ** np.arange(4)))
             for weights in itertools.product(range(3), repeat=len(items))

@@ -149,7 +149,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
 def _honest_too(inputs: RecoveryInputs, match: str) -> str:
     """Return the sentence on honest reports of other items that match the targets by chance."""
     hits = inputs.oracle.laws.hits
-    law = None if hits is None else hits.of_others(np.array(inputs.targets))
+    law = None if hits is None else hits.nonholder_law(np.array(inputs.targets))
     if law is None:
         return ""
     share = float(1 - law[0] if match == "any" else law[-1])

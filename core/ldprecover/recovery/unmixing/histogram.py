@@ -43,7 +43,7 @@ def estimates_of_histogram(
         suspects={} if targets else dict.fromkeys(raised, 1.0),
         dropped=(_description(cells.dropped.size, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
-        additions=tuple(search.on(raised)) if len(raised) > 1 else (),
+        additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
     )
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import Group, groups
+from ldprecover.recovery.unmixing.model.density import NoiseGroup, groups
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
@@ -138,5 +138,5 @@ class HistoryModel:
         rounded: FloatArray = least * np.exp(_LEVEL * np.round(np.log(tau / least) / _LEVEL))
         return rounded
 
-    def _groups(self, tau: FloatArray) -> Iterator[Group]:
+    def _groups(self, tau: FloatArray) -> Iterator[NoiseGroup]:
         yield from groups(tau, self._grid, [np.ones(tau.size, np.bool_)])

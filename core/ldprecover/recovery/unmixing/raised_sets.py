@@ -52,14 +52,14 @@ class Addition:
 
 
 class Preference(NamedTuple):
-    """How often a report is sent that supports k items of a set: as exp(tilt k) C(k, together).
+    """How often a report is sent that supports k items of a set: as exp(tilt k) C(k, subset_size).
 
-    The tilt is that of reports chosen among some random ones. A user who draws `together` of the
-    items, and one of the reports that support all of these, sends each as C(k, together).
+    The tilt is that of reports chosen among some random ones. A user who draws `subset_size` of the
+    items, and one of the reports that support all of these, sends each as C(k, subset_size).
     """
 
     tilt: float = 0.0
-    together: int = 0
+    subset_size: int = 0
 
     def logarithm(self, k: FloatArray) -> FloatArray:
         """Return the logarithm of the frequency for each k, -inf for none."""
@@ -71,7 +71,7 @@ class Preference(NamedTuple):
 def _logarithms(preference: Preference, largest: int) -> FloatArray:
     """Return the logarithms for k from 0 to the largest."""
     numbers = range(largest + 1)
-    ways = np.array([float(math.comb(each, preference.together)) for each in numbers])
+    ways = np.array([float(math.comb(each, preference.subset_size)) for each in numbers])
     with np.errstate(divide="ignore"):
         return np.asarray(preference.tilt * np.array(numbers) + np.log(ways), np.float64)
 
@@ -118,7 +118,7 @@ class SetSearch:
         best = max((self._polished(candidate) for candidate in each), key=_score)
         return tuple(sorted(best.items.tolist())) if best.score > THRESHOLDS.set_evidence else ()
 
-    def on(self, items: Iterable[int]) -> list[Addition]:
+    def additions_for(self, items: Iterable[int]) -> list[Addition]:
         """Return what may raise a set, by the two likeliest preferences, and what conceals that."""
         chosen = np.array(sorted(items))
         laws = [self._law(chosen, preference) for preference in self._likeliest(chosen, 2)]
@@ -160,7 +160,7 @@ class SetSearch:
         """Return the preferences with which a set explains most."""
         preferences = [Preference(tilt) for tilt in _TILTS]
         largest = int(self._hits(items)[self._is_sent].max())
-        preferences += [Preference(together=each) for each in range(2, largest + 1)]
+        preferences += [Preference(subset_size=each) for each in range(2, largest + 1)]
         return sorted(preferences, key=lambda each: -self._candidate(items, each).score)[:number]
 
     def _law(self, items: Int64Array, preference: Preference) -> FloatArray:

@@ -98,7 +98,7 @@ def unmix(
     hypotheses = unmixer.without_history()
     if attack:
         one_item = oracle.traits.one_item
-        hypotheses.append(unmixer.of_no_known_kind(*(unfiltered or (z, sd)), one_item=one_item))
+        hypotheses.append(unmixer.fallback(*(unfiltered or (z, sd)), one_item=one_item))
     if history is not None:
         hypotheses += unmixer.with_history(history)
     if may_be_concealed and unfiltered is not None:
@@ -355,7 +355,7 @@ class _Unmixer:
         hypotheses = likely(remainder.hypotheses(log_prior), PRIOR.most_hypotheses)
         return [replace(each, is_concealed=True) for each in hypotheses]
 
-    def of_no_known_kind(self, z: FloatArray, sd: FloatArray, *, one_item: bool) -> Hypothesis:
+    def fallback(self, z: FloatArray, sd: FloatArray, *, one_item: bool) -> Hypothesis:
         """Return the hypothesis of an attack of no known kind, whose result is a projection.
 
         It has free levels, of either sign and any sum, so where it is the most likely one nothing

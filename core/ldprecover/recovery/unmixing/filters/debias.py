@@ -6,7 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.unmixing.filters.rules import DroppedSet, hits_beside, one_more, set_laws
+from ldprecover.recovery.unmixing.filters.rules import (
+    DroppedSet,
+    next_item_probabilities,
+    other_items_laws,
+    set_laws,
+)
 from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
@@ -42,10 +47,10 @@ class SetLaw:
         none, holder = (float(each) for each in laws @ passing)
         # Laws of the items beside the user's, if the report supports that one, or does not; and how
         # often it supports one item more, given these.
-        all_own, all_without = hits_beside(oracle, t)
-        own, without = hits_beside(oracle, t - 1)
-        more_all_own, more_all_without = one_more(oracle, t)
-        more_own, more_without = one_more(oracle, t - 1)
+        all_own, all_without = other_items_laws(oracle, t)
+        own, without = other_items_laws(oracle, t - 1)
+        more_all_own, more_all_without = next_item_probabilities(oracle, t)
+        more_own, more_without = next_item_probabilities(oracle, t - 1)
         # Of a user of one item of the set, each of the other t - 1 is supported equally often.
         others = np.arange(t) / (t - 1)
         outside_none = p * all_own * more_all_own + (1 - p) * all_without * more_all_without
@@ -89,7 +94,7 @@ def passing_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, flo
     law = oracle.laws.size_law().probabilities()
     k = np.arange(sizes.size)
     # The sizes of reports that support their user's item.
-    own = np.append(0.0, hits_beside(oracle, oracle.domain_size - 1)[0])
+    own = np.append(0.0, other_items_laws(oracle, oracle.domain_size - 1)[0])
     share = law[sizes].sum()
     p = float(oracle.p * own[sizes].sum() / share)
     q = (float(k[sizes] @ law[sizes] / share) - p) / (oracle.domain_size - 1)

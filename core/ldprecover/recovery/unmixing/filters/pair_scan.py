@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, hits_beside, set_laws
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, other_items_laws, set_laws
 from ldprecover.types import FloatArray, Int64Array
 
 NO_SCORE = -1.0
@@ -35,7 +35,7 @@ def pair_scores(pairs: Int64Array, oracle: FrequencyOracle) -> FloatArray:
     share = np.diag(pairs)[:-1] / n
     p, q = oracle.p, oracle.q
     frequencies = (share - q) / (p - q)
-    own_and_other = p * hits_beside(oracle, 1)[0][1]
+    own_and_other = p * other_items_laws(oracle, 1)[0][1]
     two_others = float(set_laws(oracle, 2)[0, 2])
     deviations = np.sqrt(share * (1 - share))
     holders = np.add.outer(frequencies, frequencies)

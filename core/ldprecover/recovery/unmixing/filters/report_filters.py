@@ -45,7 +45,7 @@ def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why reports of this protocol and number of items are not filtered, or None."""
     if oracle.assigned_seeds:
         return f"{oracle.protocol} reports with assigned seeds are not filtered"
-    if oracle.laws.hits is None or oracle.laws.hits.beside(1, True) is None:
+    if oracle.laws.hits is None or oracle.laws.hits.other_items_law(1, True) is None:
         return (
             f"how many of several items an honest {oracle.protocol} report supports is not known, "
             "or tells nothing"
@@ -56,7 +56,7 @@ def unfit(oracle: FrequencyOracle) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sizes:
+class _SizeFilter:
     """The sizes that pass, the filter by them, the tally of what passes, and what was dropped."""
 
     sizes: BoolArray
@@ -92,7 +92,7 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     if not first.tally.n:
         raise ParameterError("there are no reports to filter")
     law, observed = oracle.laws.size_law().probabilities(), first.sizes
-    every = _Sizes(np.ones(law.size, np.bool_), ReportFilter(), first.tally)
+    every = _SizeFilter(np.ones(law.size, np.bool_), ReportFilter(), first.tally)
     bad = _impossible(observed, law)
     possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, hold=True)
     sets = shared_sets(source, possible.report_filter, possible.tally)
@@ -155,7 +155,7 @@ def _balance(
     return mass_balance(oracle, observed)
 
 
-def _usual(source: ReportSource, possible: _Sizes, observed: Int64Array) -> NoisyEstimates:
+def _usual(source: ReportSource, possible: _SizeFilter, observed: Int64Array) -> NoisyEstimates:
     """Return the estimates from the reports of possible sizes that are not too frequent."""
     oracle = source.oracle
     law = oracle.laws.size_law().probabilities()
@@ -184,14 +184,14 @@ def _too_frequent(sizes: Int64Array, law: FloatArray, sizes_passing: BoolArray) 
 
 def _without(
     source: ReportSource,
-    before: _Sizes,
+    before: _SizeFilter,
     bad: BoolArray,
     sizes: Int64Array,
     filter_name: str,
     why: str,
     *,
     hold: bool = False,
-) -> _Sizes:
+) -> _SizeFilter:
     """Return what passes without the reports of bad sizes: one pass, if there are any.
 
     `hold` keeps these reports in memory for further passes; all reports must pass before.
@@ -199,7 +199,7 @@ def _without(
     good = before.sizes & ~bad
     removed = before.sizes & bad & (sizes > 0)
     if not removed.any():
-        return _Sizes(good, before.report_filter, before.tally, before.dropped)
+        return _SizeFilter(good, before.report_filter, before.tally, before.dropped)
     if hold:
         others = source.total(partial(reports_of_other_sizes, sizes=good))
         report_filter, taken = (
@@ -214,7 +214,7 @@ def _without(
             )
         )
     description = f"reports whose number of supported items is {_numbers_as_text(removed)}, {why}"
-    return _Sizes(
+    return _SizeFilter(
         good,
         report_filter,
         before.tally - taken,

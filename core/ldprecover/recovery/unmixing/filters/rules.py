@@ -115,27 +115,27 @@ def reports_of_other_sizes(sample: Sample, *, sizes: BoolArray) -> DroppedReport
     return DroppedReports(others.tally(), packed)
 
 
-def hits_beside(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
+def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
     """Return the laws of how many of r items a report supports that its user does not hold.
 
     The first is for a report that supports its user's item, the second for one that does not.
     """
     hits = required(oracle.laws.hits, oracle.protocol, HITS)
     with_own, without = (
-        required(hits.beside(r, own), oracle.protocol, HITS) for own in (True, False)
+        required(hits.other_items_law(r, own), oracle.protocol, HITS) for own in (True, False)
     )
     return with_own, without
 
 
-def one_more(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
+def next_item_probabilities(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
     """Return how often a report supports one item more, given that it supports j of r others.
 
-    The user holds none of these r + 1 items. As in `hits_beside`, the first is for a report that
-    supports its user's item.
+    The user holds none of these r + 1 items. As in `other_items_laws`, the first is for a report
+    that supports its user's item.
     """
     hits = required(oracle.laws.hits, oracle.protocol, HITS)
     with_own, without = (
-        required(hits.one_more(r, own), oracle.protocol, HITS) for own in (True, False)
+        required(hits.next_item_probability(r, own), oracle.protocol, HITS) for own in (True, False)
     )
     return with_own, without
 
@@ -146,7 +146,7 @@ def set_laws(oracle: FrequencyOracle, t: int) -> FloatArray:
     Row 0 is for a user of none of them, row 1 for a user of one of them.
     """
     p = oracle.p
-    outside, inside = hits_beside(oracle, t), hits_beside(oracle, t - 1)
+    outside, inside = other_items_laws(oracle, t), other_items_laws(oracle, t - 1)
     holder = p * np.append(0.0, inside[0]) + (1 - p) * np.append(inside[1], 0.0)
     return np.stack([p * outside[0] + (1 - p) * outside[1], holder])
 

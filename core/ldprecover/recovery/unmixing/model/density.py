@@ -16,14 +16,14 @@ _WORTH = 4  # transforms per item above which the direct sum is faster
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class NoiseGroup:
     """Items with noise of one deviation; `damping` is the transform of its law."""
 
     items: Int64Array
     damping: FloatArray
     grid: Grid
 
-    def at(self, x: FloatArray, transforms: int) -> "Place":
+    def at(self, x: FloatArray, transforms: int) -> "GridPositions":
         """Return the place of the densities at x (one value for each of the d items).
 
         `transforms` is the number of densities that will be asked for.
@@ -34,7 +34,7 @@ class Group:
         low = cell.astype(np.int64) % self.grid.size
         direct = self.items.size * _WORTH <= transforms
         basis = self._basis(low, above) if direct else None
-        return Place(self, low, (low + 1) % self.grid.size, above, basis)
+        return GridPositions(self, low, (low + 1) % self.grid.size, above, basis)
 
     def _basis(self, low: Int64Array, above: FloatArray) -> FloatArray:
         """Return the matrix whose product with a transform is the direct sum at the items."""
@@ -50,10 +50,10 @@ class Group:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class GridPositions:
     """The positions of a group's items: between the grid points `low` and `high`, at `above`."""
 
-    group: Group
+    group: NoiseGroup
     low: Int64Array
     high: Int64Array
     above: FloatArray
@@ -71,9 +71,9 @@ class Place:
         return densities
 
 
-def groups(sd: FloatArray, grid: Grid, among: Sequence[BoolArray]) -> Iterator[Group]:
+def groups(sd: FloatArray, grid: Grid, among: Sequence[BoolArray]) -> Iterator[NoiseGroup]:
     """Yield the groups of equal noise within each of the disjoint sets `among`."""
     for members in among:
         for level in np.unique(sd[members]):
             items = np.flatnonzero(members & (sd == level))
-            yield Group(items, grid.damping(float(level)), grid)
+            yield NoiseGroup(items, grid.damping(float(level)), grid)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import Group, Place, groups
+from ldprecover.recovery.unmixing.model.density import GridPositions, NoiseGroup, groups
 from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
@@ -85,7 +85,7 @@ class Mixture:
 
     def _log_likelihood(
         self,
-        places: Sequence[Place],
+        places: Sequence[GridPositions],
         honest: ComplexArray,
         transforms: ComplexArray,
         others: ComplexArray,
@@ -176,8 +176,8 @@ class Mixture:
         possible = self._d - int(self._empty.sum())  # items that anybody may hold
         return possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
 
-    def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[Place]:
-        split: tuple[Group, ...] = self._split if spikes.on_targets else self._all
+    def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[GridPositions]:
+        split: tuple[NoiseGroup, ...] = self._split if spikes.on_targets else self._all
         for group in split:
             yield group.at(x, _ROWS)
 
