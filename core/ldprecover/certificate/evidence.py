@@ -16,16 +16,16 @@ _LEAST = 1e-6  # of a row's range, relative to its largest loss
 
 
 def scores_log_tail(scores: int, error: float) -> float:
-    """Return the logarithmic error of each of several scores, whose limits hold together."""
+    """Return log(1/error) of each of several scores, whose bounds hold together (Bonferroni)."""
     return math.log(scores / (_SCORES * error))
 
 
 @dataclass(frozen=True)
 class HonestPart:
-    """At least this number of the reports that are scored is honest.
+    """A lower bound `n` of the number of honest reports among those that are scored.
 
-    The frequencies of their users have at most this `distance`, a total variation, from those of
-    all honest users.
+    `distance` is an upper bound of the total variation between the frequencies of their users and
+    those of all honest users.
     """
 
     n: float
@@ -33,9 +33,9 @@ class HonestPart:
 
     @classmethod
     def of(cls, n: int, scored: int, share: float, d: int, error: float) -> "HonestPart | None":
-        """Return the honest part of the scored ones of n reports over d items; None if empty.
+        """Return the bounds for `scored` of n reports over d items; None for less than two.
 
-        Both numbers are limits of a draw without replacement, wrong with a part of the error.
+        Both hold for a draw without replacement, but for a part of the error.
         Hoeffding 1963, section 6, limits the malicious reports. The mean distance follows from
         Cauchy and Schwarz, and it is exceeded as McDiarmid's inequality says.
         """

@@ -131,7 +131,7 @@ class MeanAbove(Ahead):
 
     @property
     def sets(self) -> tuple[Items, ...]:
-        return ((1,),)  # it tells the other one
+        return ((1,),)  # f(-1) is 1 - f(1)
 
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Fields:
         interval = self._interval(certificate, estimates, (1,), (0,))

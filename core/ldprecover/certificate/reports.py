@@ -15,7 +15,7 @@ import numpy as np
 
 from ldprecover.certificate.cells import Cells, numbers_of_cells, report_cells, set_cells
 from ldprecover.certificate.evidence import Evidence, HonestPart, Scored, scores_log_tail
-from ldprecover.certificate.scores import Chooser, Scores
+from ldprecover.certificate.scores import ScorePicker, Scores
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Drawn, Sample
 from ldprecover.types import BoolArray, Int64Array
@@ -42,9 +42,9 @@ def report_evidence(
     chosen = _choosing(source, seed)
     summaries = source.total_with(_summaries, chosen)
     choosing, scored = (int(n) for n in summaries[:, d])
-    choosers, counts = summaries[0, :d].astype(float), summaries[:, :d].sum(axis=0).astype(float)
+    first_counts, counts = summaries[0, :d].astype(float), summaries[:, :d].sum(axis=0) * 1.0
     n = choosing + scored
-    suspects = [np.argsort(-choosers, kind="stable")[:r] for r in _SUSPECTS if r < d]
+    suspects = [np.argsort(-first_counts, kind="stable")[:r] for r in _SUSPECTS if r < d]
     sets = [items for items in (*questions, *suspects) if items.size]
     partitions = report_cells(oracle, sets) or [
         cells for items in sets if (cells := set_cells(oracle, items)) is not None
@@ -54,14 +54,14 @@ def report_evidence(
         histograms = source.total_with(partial(_histograms, partitions), chosen)
         parts = np.split(histograms, np.cumsum([cells.size for cells in partitions])[:-1], axis=1)
         log_tail = _CAUTION * scores_log_tail(_CHOICE, error)
-        chooser = Chooser(partitions, [first for first, _ in parts], choosing, scored, log_tail)
+        picker = ScorePicker(partitions, [first for first, _ in parts], choosing, scored, log_tail)
         for share in dict.fromkeys((malicious_share or _TYPICAL) * x for x in _SHARES):
-            box = Evidence(oracle, choosers, choosing, error).region(share)
+            box = Evidence(oracle, first_counts, choosing, error).region(share)
             honest = HonestPart.of(n, scored, share, d, error)
             for items, sign in itertools.product(sets, (1.0, -1.0)):
                 if box is None or honest is None or len(scores) >= _MOST:
                     break
-                scores += chooser.scores(box, honest, sign * np.isin(np.arange(d), items), scores)
+                scores += picker.scores(box, honest, sign * np.isin(np.arange(d), items), scores)
     sums = [(parts[s.partition][1] * s.values).sum() for s in scores]
     result = Scored(scored, np.array([s.losses for s in scores]), np.array(sums))
     return Evidence(oracle, counts, n, error, result)

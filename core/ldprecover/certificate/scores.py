@@ -1,4 +1,4 @@
-"""Scores of reports that tell which frequencies their honest users cannot have.
+"""Scores of reports, each a linear bound of the frequencies of the honest users.
 
 For scores s(z) >= 0 and n honest reports of users with frequencies f, Chernoff's bound and the
 inequality of the means give sum_v f_v E_v[exp(-s)] >= exp(-(S + log_tail)/n), where S is the sum of
@@ -27,7 +27,7 @@ _BINDING = 1e-6  # a multiplier
 class Scores:
     """Scores of the cells of a partition.
 
-    `losses` are 1 - E_v[exp(-s)], and `mean` is expected among reports like those that chose them.
+    `losses` are 1 - E_v[exp(-s)] for each item v; `mean` is the expected score of a report.
     """
 
     partition: int
@@ -37,10 +37,11 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Chooser:
-    """Chooses scores by the histograms of n reports, for `scored` others of which a part is honest.
+class ScorePicker:
+    """Picks scores from one part of the reports; they are evaluated on the other part.
 
-    Nothing depends on the others but their number.
+    `histograms` count the n reports of the first part in the cells of each partition. Of the other
+    part it knows the number of reports, `scored`, alone.
     """
 
     partitions: Sequence[Cells]
@@ -52,10 +53,10 @@ class Chooser:
     def scores(
         self, box: Region, honest: HonestPart, weights: FloatArray, before: Sequence[Scores]
     ) -> list[Scores]:
-        """Return scores that, with those before, limit the sum of the weighted frequencies.
+        """Return scores that, with those before, bound the sum of the weighted frequencies.
 
-        By cutting planes: the frequencies of the largest sum that the scores so far allow, then the
-        scores that tell best that these are not the honest users'.
+        Cutting planes: each step takes the frequencies of the largest sum that the scores so far
+        allow, and adds the scores that exclude them by the largest margin.
         """
         chosen, least = list(before), math.inf
         for _ in range(_STEPS):
@@ -74,19 +75,18 @@ class Chooser:
         return [chosen[i] for i in binding if i >= len(before)]
 
     def _best(self, partition: int, frequencies: FloatArray, ratio: float) -> tuple[Scores, float]:
-        """Return the scores that tell best that honest users do not have these frequencies.
+        """Return the scores with the largest expected exponent against these frequencies, and it.
 
-        And the expected exponent of their bound. Sums of scores are `ratio` times those of honest
-        users at most, so honest reports in a cell are too. The scores are the logarithms of how
-        much the law exceeds this. Of coarse and fine cells those of the best expectation.
+        The sum of all scores is at most `ratio` times that of honest users, and so is the number
+        of reports in a cell. The scores are the logarithms of the law over this bound, clipped at
+        0, of the coarse or the fine cells.
         """
         cells, candidates = self.partitions[partition], []
         law = cells.law(frequencies)
         counts = self.histograms[partition].reshape(law.shape)
         coarse = law.sum(axis=1, keepdims=True), counts.sum(axis=1, keepdims=True)
-        # How often reports lie in each cell, as multiples of the law. Cells of few reports are
-        # taken to be like the coarser ones that they are in. The others choose each report's score:
-        # what it adds to its cell flatters the mean, so the second multiples are without it.
+        # Reports in each cell over the law's expectation, shrunk to that of the coarser cell.
+        # Leave one out: a report would raise the mean by its own part in its cell's score.
         odds = np.ones((2, 1, 1))
         for probabilities, numbers in (coarse, (law, counts)):
             without = np.stack([numbers, np.maximum(numbers - 1, 0)])
