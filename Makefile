@@ -112,7 +112,7 @@ coverage: install
 FAST ?= tests/core tests/client tests/attacker tests/server/http tests/server/storage
 
 pythons:
-	tests/pythons.sh $(FAST)
+	tests/pythons.sh $(USUAL) $(FAST)
 
 FUZZ_SECONDS ?= 600
 
