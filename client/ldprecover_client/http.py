@@ -213,59 +213,50 @@ class _BaseClient(Generic[AnyTransport]):
 
         Raises UnansweredError to give up.
         """
-        if isinstance(outcome, Answer):
-            return self._pause_after_answer(call, backoff, outcome)
-        return self._pause_after_error(call, backoff, outcome)
-
-    def _pause_after_error(
-        self, call: Call[Any], backoff: Backoff, error: httpx.TransportError
-    ) -> float:
-        delay = None
-        never_sent = isinstance(error, _NEVER_SENT)
-        if not never_sent:
-            backoff.in_doubt = True
-        # An analysis that timed out once would time out again.
-        is_futile = call.is_analysis and isinstance(error, httpx.ReadTimeout)
-        if never_sent or (call.repeatable and not is_futile):
-            delay = backoff.after_failure()
-        if delay is None:
-            reason = str(error) or type(error).__name__
-            message = f"{self.url} does not answer ({call}): {reason}"
-            raise UnansweredError(message, in_doubt=backoff.in_doubt) from error
-        return delay
-
-    def _pause_after_answer(
-        self, call: Call[Any], backoff: Backoff, answer: Answer
-    ) -> float | None:
-        if not is_transient(answer.status) or not (
-            call.repeatable or is_unprocessed(answer.status)
-        ):
+        if isinstance(outcome, httpx.TransportError):
+            return self._pause_after_error(call, backoff, outcome)
+        status = outcome.status
+        if not is_transient(status) or not (call.repeatable or is_unprocessed(status)):
             return None
-        problem = problem_in(answer)
+        problem = problem_in(outcome)
         # An analysis that failed or timed out would do so again. A response without a problem is
         # from a proxy, which knows nothing of the analysis.
-        is_futile = call.is_analysis and may_follow_work(answer.status)
+        is_futile = call.is_analysis and may_follow_work(status)
         if is_futile and problem is not None:
             return None
         # An operator has to restart the server, which takes longer than all retries.
         is_futile = is_futile or (problem is not None and problem.slug == "plugin-not-loaded")
-        if not is_unprocessed(answer.status):
-            backoff.in_doubt = True
-        retry_after = retry_after_seconds(
-            answer.headers.get("retry-after"), answer.headers.get("date")
-        )
+        backoff.in_doubt = backoff.in_doubt or not is_unprocessed(status)
+        headers = outcome.headers
+        retry_after = retry_after_seconds(headers.get("retry-after"), headers.get("date"))
         delay = backoff.after_failure(retry_after)
         if delay is None or is_futile:
             times = "once" if backoff.failures == 1 else f"{backoff.failures} times"
-            reason = problem or "no reason given"
             wait = f"; it asks to come back in {retry_after:.0f} s" if retry_after else ""
             raise UnansweredError(
-                f"{self.url} answered {answer.status} to {call}, {times} ({reason}){wait}",
-                answer.status,
+                f"{self.url} answered {status} to {call}, {times} "
+                f"({problem or 'no reason given'}){wait}",
+                status,
                 retry_after,
                 in_doubt=backoff.in_doubt,
             )
         return delay
+
+    def _pause_after_error(
+        self, call: Call[Any], backoff: Backoff, error: httpx.TransportError
+    ) -> float:
+        never_sent = isinstance(error, _NEVER_SENT)
+        backoff.in_doubt = backoff.in_doubt or not never_sent
+        # An analysis that timed out once would time out again.
+        is_futile = call.is_analysis and isinstance(error, httpx.ReadTimeout)
+        if never_sent or (call.repeatable and not is_futile):
+            delay = backoff.after_failure()
+            if delay is not None:
+                return delay
+        raise UnansweredError(
+            f"{self.url} does not answer ({call}): {str(error) or type(error).__name__}",
+            in_doubt=backoff.in_doubt,
+        ) from error
 
     def _parse(self, call: Call[T], backoff: Backoff, answer: Outcome) -> T:
         """Return the parsed final response; set `in_doubt` of a RefusedError."""
