@@ -98,7 +98,7 @@ class _Worker:
 
     @property
     def pid(self) -> int | None:
-        """The id of the live process."""
+        """The id of the process, if it takes tasks."""
         return None if self._process is None or self.is_over else self._process.pid
 
     @property

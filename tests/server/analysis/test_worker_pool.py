@@ -253,6 +253,15 @@ async def test_worker_error_is_logged_and_hidden_from_the_caller(
     assert "ValueError" in caplog.text
 
 
+async def test_print_does_not_corrupt_the_messages(capfd: pytest.CaptureFixture[str]) -> None:
+    text = 100_000 * "x"
+    async with running_pool(count=1) as pool:
+        task = Task(print, ORACLE, TALLY, arguments=(text,))
+        for _ in range(2):
+            assert unpack(type(None), await pool.run(lambda: (task, None))) is None
+    assert text in capfd.readouterr().err
+
+
 async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
     monkeypatch.setenv(

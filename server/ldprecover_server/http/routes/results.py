@@ -49,6 +49,8 @@ round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
+_COLUMNS = ("poisoned", "malicious", "genuine", "recovered")
+"""The columns of a recovery."""
 _NUMBERS = to_json(ITEMS)
 """The labels of a round for numbers."""
 
@@ -202,10 +204,7 @@ def _recovered(
         n=recovery.n,
         malicious_sum=recovery.malicious_sum,
         items=[],
-        poisoned=recovery.poisoned.tolist(),
-        malicious=recovery.malicious.tolist(),
-        genuine=recovery.genuine.tolist(),
-        recovered=recovery.recovered.tolist(),
+        **{name: getattr(recovery, name).tolist() for name in _COLUMNS},
         notes=[with_labels(note, items) for note in recovery.notes],
         conclusions=None
         if conclusions is None
@@ -219,10 +218,7 @@ def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str])
     columns: dict[str, Iterable[object]] = {
         "label": items,
         "item": range(len(items)),
-        "poisoned": map(float, recovery.poisoned),
-        "malicious": map(float, recovery.malicious),
-        "genuine": map(float, recovery.genuine),
-        "recovered": map(float, recovery.recovered),
+        **{name: map(float, getattr(recovery, name)) for name in _COLUMNS},
         "target": (i in targets for i in range(len(items))),
         "standard_deviation": conclusions.get("standard_deviations") or missing,
         "lower": conclusions.get("lower") or missing,
