@@ -80,7 +80,6 @@ def recover(
     *,
     tally: Tally | None = None,
     n: int | None = None,
-    progress: Callable[[float], None] | None = None,
 ) -> Recovery:
     """Return what a method recovers from a poisoned round over d items.
 
@@ -92,8 +91,6 @@ def recover(
             with this method and the defaults. "auto" chooses a method.
         tally: The Tally of the reports, if it is known. It saves the pass that counts them.
         n: The number of reports behind frequencies, if it is known.
-        progress: A function that a long method calls with the share, from 0 to 1, that is done
-            after it has read the reports.
 
     A note of the result names the method that "auto" chose, and the assumptions that the method
     does not use. If the oracle has the trait `histogram`, methods that read reports work from the
@@ -125,7 +122,6 @@ def recover(
         request,
         n=n,
         reports=source,
-        progress=progress,
     )
     recovery = run_method(inputs)
     filters = "reports" in METHODS[recovery.method].better_with and not oracle.traits.one_item

@@ -101,8 +101,7 @@ class RecoveryInputs:
     """The inputs of a method: the data of one poisoned round, and the request.
 
     `poisoned` are the unbiased, unclipped frequencies f~_Z of the d items. `n` is the number of
-    reports behind them and `reports` are the reports. A method that takes long calls `progress`
-    with the share, from 0 to 1, that is done after the reports were read.
+    reports behind them and `reports` are the reports.
 
     Raises ParameterError, also for a request that does not fit the d items.
     """
@@ -112,7 +111,6 @@ class RecoveryInputs:
     request: RecoveryRequest = field(default_factory=RecoveryRequest)
     n: int | None = None
     reports: ReportSource | None = None
-    progress: Callable[[float], None] | None = None
 
     def __post_init__(self) -> None:
         d = self.oracle.domain_size

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -195,7 +195,6 @@ class RoundExport:
         *,
         history: Sequence[RoundExport] = (),
         reports: ReportSource | None = None,
-        progress: Callable[[float], None] | None = None,
     ) -> Recovery:
         """Return the recovery that the server answers with, as `ldprecover.recover` does.
 
@@ -216,7 +215,6 @@ class RoundExport:
             self.tally if reports is None else reports,
             replace(request, history=[*request.history, *tallies]),
             tally=self.tally,
-            progress=progress,
         )
 
 

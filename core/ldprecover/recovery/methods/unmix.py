@@ -138,7 +138,6 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             estimates_of_counts(oracle, inputs.poisoned, inputs.n or _counted(inputs)).sd,
         ),
         may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
-        progress=inputs.progress,
     )
     conclusions = _conclusions(inputs, estimates, unmixed, history, small=small)
     beta = conclusions.beta or 0.0

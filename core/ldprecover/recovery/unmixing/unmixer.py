@@ -1,7 +1,7 @@
 """Un-mixing: empirical Bayes on the simplex, without knowledge of the attack."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
@@ -35,8 +35,6 @@ from ldprecover.types import FloatArray
 LEAST_ITEMS = 16
 """With fewer items there is too little to learn from the others: they are projected."""
 
-_SEARCH = 0.8  # share of the time that the search for hypotheses takes, about
-_USUAL_HYPOTHESES = 2000  # number of hypotheses that are looked at, about
 _DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
 _TOTALS = 12  # that malicious reports may have added: the quadrature of the mass balance
 
@@ -70,7 +68,6 @@ def unmix(
     attack: bool = True,
     unfiltered: tuple[FloatArray, FloatArray] | None = None,
     may_be_concealed: bool = False,
-    progress: Callable[[float], None] | None = None,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
 
@@ -81,9 +78,7 @@ def unmix(
     simplex instead. `attack` False takes all reports as honest. `unfiltered` are the estimates from
     all reports, with their noise; their projection is the result of the hypothesis that the attack
     is of no known kind. `may_be_concealed` says that others may conceal what the reports added that
-    do not pass the filters: then these estimates say what users hold. `progress` is called with the
-    share of the work that is done, from 0 to 1, about: the number of hypotheses is not known
-    beforehand.
+    do not pass the filters: then these estimates say what users hold.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
@@ -91,10 +86,7 @@ def unmix(
     d = z.size
     if d < LEAST_ITEMS:
         return projection(z, sd)
-    report_progress = progress or (lambda _: None)
-    unmixer = _Unmixer(
-        oracle, z, sd, known_items, attack, lambda share: report_progress(_SEARCH * share)
-    )
+    unmixer = _Unmixer(oracle, z, sd, known_items, attack)
     hypotheses = unmixer.without_history()
     if attack:
         one_item = oracle.traits.one_item
@@ -106,11 +98,7 @@ def unmix(
         filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
         hypotheses = filtered + unmixer.concealed(*unfiltered)
         hypotheses = likely(hypotheses, len(hypotheses))
-    return averaged(
-        hypotheses,
-        unidentified=not unmixer.sums.displacements,
-        progress=lambda share: report_progress(_SEARCH + (1 - _SEARCH) * share),
-    )
+    return averaged(hypotheses, unidentified=not unmixer.sums.displacements)
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
@@ -129,11 +117,9 @@ class _Unmixer:
         sd: FloatArray,
         known_items: KnownItems,
         attack: bool,
-        progress: Callable[[float], None],
     ) -> None:
         self.sums = Sums.of(oracle, z, sd)
         self._z, self._sd, self._known_items, self._attack = z, sd, known_items, attack
-        self._progress, self._seen = progress, 0
         middle = float(np.median(sd))
         largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
         self._shifts = ShiftRange(largest, middle / (2 * math.sqrt(z.size)))
@@ -166,9 +152,9 @@ class _Unmixer:
         """Return the likely hypotheses without earlier rounds."""
         honest = self._remainder(self._z, self._sd, 1.0)
         log_prior = math.log(1 - self._prior_attack) + self._log_evidence(0.0)
-        hypotheses = likely(self._counted(honest.hypotheses(log_prior)), PRIOR.most_hypotheses)
+        hypotheses = likely(honest.hypotheses(log_prior), PRIOR.most_hypotheses)
         if self._attack:
-            attacks = self._counted(self._attacks_without_history())
+            attacks = self._attacks_without_history()
             hypotheses += likely(attacks, PRIOR.most_hypotheses)
             hypotheses += self._known_additions()
         return likely(hypotheses, len(hypotheses))
@@ -316,7 +302,7 @@ class _Unmixer:
                 sd = self._sd * rounded(np.sqrt(noise))
                 remainder = self._remainder(self._z - added, sd, 1 - share)
                 score = log_prior + each.log_likelihood - number**2 / 2
-                for hypothesis in self._counted(remainder.hypotheses(score)):
+                for hypothesis in remainder.hypotheses(score):
                     yield replace(_raising(hypothesis, spike * raising), is_concealed=not raising)
 
     def _log_density_of_sum(self, *, raising: bool) -> float:
@@ -396,7 +382,7 @@ class _Unmixer:
             float((self._z - history.mean).min()), self._top, float(self._sd.min()), deviation
         )
         model = HistoryModel(self._z, self._sd, history, grid)
-        hypotheses = self._counted(self._history_hypotheses(model))
+        hypotheses = self._history_hypotheses(model)
         return likely(hypotheses, PRIOR.most_hypotheses_with_history)
 
     def _history_hypotheses(self, model: HistoryModel) -> Iterator[Hypothesis]:
@@ -425,13 +411,6 @@ class _Unmixer:
 
     def _attacks(self, model: Model[Law], family: AttackFamily[Law]) -> Iterator[Hypothesis]:
         return attack_hypotheses(model, family, self._shifts)
-
-    def _counted(self, hypotheses: Iterable[Hypothesis]) -> Iterator[Hypothesis]:
-        """Yield the hypotheses, and report progress for each; their number is not known."""
-        for hypothesis in hypotheses:
-            self._seen += 1
-            self._progress(self._seen / (self._seen + _USUAL_HYPOTHESES))
-            yield hypothesis
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
         """Return a list of shapes, for the items that somebody may hold."""

@@ -192,23 +192,6 @@ def test_number_of_reports_comes_from_unfiltered_reports() -> None:
     assert recover(oracle, reports, "unmix").recovered.tolist() == named.tolist()
 
 
-@pytest.mark.parametrize("case", [GOLDEN[3], GOLDEN[4]], ids=lambda case: case["name"])
-def test_progress_grows_up_to_one_and_changes_nothing(case: dict[str, Any]) -> None:
-    fields: dict[str, Any] = {}
-    if "history" in case:
-        fields["history"] = History(np.array(case["history"]), np.full(16, 1e-5))
-    heard: list[float] = []
-    oracle = ORACLES[case["protocol"]]
-    result = unmixed(oracle, case["counts"], case["n"], **fields, progress=heard.append)
-    assert heard == sorted(heard)
-    assert 0 < heard[0] < 0.01
-    assert heard[-1] == pytest.approx(1)
-    looked_at = heard.index(next(share for share in heard if share > 0.8))
-    assert looked_at > 100  # hypotheses, before the likely ones are averaged
-    plain = unmixed(oracle, case["counts"], case["n"], **fields)
-    assert result.frequencies.tolist() == plain.frequencies.tolist()
-
-
 @pytest.mark.parametrize("seed", [1, 2])
 def test_half_of_the_attacked_items_named_is_not_worse_than_none(seed: int) -> None:
     """The others would be taken for popular items, if none but the named ones might be attacked."""

@@ -1,7 +1,7 @@
 """The average over all hypotheses: frequencies that sum to one, their errors, and the attack."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,9 +45,7 @@ def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
     return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(z.size))
 
 
-def averaged(
-    hypotheses: Sequence[Hypothesis], *, unidentified: bool, progress: Callable[[float], None]
-) -> Unmixed:
+def averaged(hypotheses: Sequence[Hypothesis], *, unidentified: bool) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
     Unless an attack that moves items is likely, the frequencies are the average over the hypotheses
@@ -55,12 +53,8 @@ def averaged(
 
     `unidentified` says that the estimates do not tell which items the surplus of an attack is on.
     No hypothesis shows that, so the variances grow in proportion to the probability of an attack.
-    `progress` is called with the share of the hypotheses that is averaged.
     """
-    moments = []
-    for number, hypothesis in enumerate(hypotheses, 1):
-        moments.append(hypothesis.moments())
-        progress(number / len(hypotheses))
+    moments = [hypothesis.moments() for hypothesis in hypotheses]
     log_weights = np.array(
         [one.score + each.log_evidence for one, each in zip(hypotheses, moments, strict=True)]
     )
