@@ -1,4 +1,4 @@
-"""Crafting reports that are cells of a small table: every one that supports the most is known."""
+"""Crafting reports of protocols with few different ones: the best are enumerated."""
 
 import math
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""Leads of one item over another that a planned round's certificate proves despite an attack."""
+"""The leads of one item over another that the certificate of a planned round can prove."""
 
 import math
 from collections.abc import Callable

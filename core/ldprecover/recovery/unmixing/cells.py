@@ -98,7 +98,7 @@ class Cells:
 
     @property
     def prediction_variance(self) -> FloatArray:
-        """The variance of each dropped cell around what the others say, in units of the cell's."""
+        """The prediction variance of each dropped cell from the others, in units of the cell's."""
         return np.diag(self._inverse)
 
     def inflation(self) -> FloatArray:

@@ -15,7 +15,7 @@ from ldprecover.recovery.unmixing.raised_sets import SetSearch
 def estimates_of_histogram(
     oracle: FrequencyOracle, tally: Tally, targets: tuple[int, ...] = ()
 ) -> NoisyEstimates:
-    """Return unbiased estimates without the cells that are too full, and what raises the others.
+    """Return the estimates without over-full cells, and the additions that the rest may have.
 
     A cell is one of the different reports. The `targets`, or else a set that the histogram shows,
     are the suspects. Raises ParameterError if there are no reports, or all are dropped.

@@ -119,7 +119,7 @@ class SetSearch:
         return tuple(sorted(best.items.tolist())) if best.score > THRESHOLDS.set_evidence else ()
 
     def additions_for(self, items: Iterable[int]) -> list[Addition]:
-        """Return what may raise a set, by the two likeliest preferences, and what conceals that."""
+        """Return the two likeliest laws of reports that raise a set, and one that hides them."""
         chosen = np.array(sorted(items))
         laws = [self._law(chosen, preference) for preference in self._likeliest(chosen, 2)]
         # Other reports may conceal what these add: then the estimates say what users hold.

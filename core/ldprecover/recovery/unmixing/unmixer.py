@@ -266,7 +266,7 @@ class _Unmixer:
             yield from self._remainder(z, sd, honest).hypotheses(log_prior)
 
     def _known_additions(self) -> list[Hypothesis]:
-        """Return the likely hypotheses that an attack added what the histogram of reports shows.
+        """Return the likely hypotheses whose additions come from the histogram of reports.
 
         Attacks that raise the targets, and those that others conceal, are as likely beforehand.
         Both leave the same histogram but for the counts, and a law of popular items is uncertain:
@@ -285,7 +285,7 @@ class _Unmixer:
     def _with_known_additions(self, *, raising: bool) -> Iterator[Hypothesis]:
         """Yield the hypotheses of all additions that raise the targets, or of all others.
 
-        Its law is known about: the share that fits another law of the same set may differ.
+        The law of an addition is uncertain, and so is its share.
         """
         additions = [each for each in self._known_items.additions if each.is_raising == raising]
         spike = np.zeros(self._z.size)
@@ -329,10 +329,10 @@ class _Unmixer:
             yield replace(hypothesis, is_unmodelled=True)
 
     def concealed(self, z: FloatArray, sd: FloatArray) -> list[Hypothesis]:
-        """Return the likely hypotheses that others conceal what the dropped reports added.
+        """Return the likely hypotheses in which other malicious reports cancel the dropped ones.
 
-        It is as likely as that nobody does: then the estimates z from all reports, with noise sd,
-        are those of users.
+        They are as likely as that none does. The estimates z from all reports, with noise sd, are
+        then those of users.
         """
         remainder = replace(self._remainder(z, sd, 1.0), targets=())
         additions = self._known_items.additions
@@ -342,10 +342,10 @@ class _Unmixer:
         return [replace(each, is_concealed=True) for each in hypotheses]
 
     def fallback(self, z: FloatArray, sd: FloatArray, *, one_item: bool) -> Hypothesis:
-        """Return the hypothesis of an attack of no known kind, whose result is a projection.
+        """Return the hypothesis of an unknown attack; its result is the projection of z.
 
-        It has free levels, of either sign and any sum, so where it is the most likely one nothing
-        else fits. The projection is that of the estimates z with noise sd.
+        It has free levels, of either sign and any sum, so it is the most likely one where no other
+        fits. The noise of z is sd.
         """
         # Reports of one item lower the others all alike, which is a known kind.
         levels = free_levels(self._z, self._sd, 0.0 if one_item else float(self._z.min()))

@@ -22,7 +22,7 @@ class ExcessBins:
 
 
 def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> ExcessBins:
-    """Return the bins that exceed the mixture of one or two laws that fits the others best.
+    """Return the bins that exceed a fitted mixture of one or two honest laws.
 
     `observed` holds the number of reports in each bin, `laws` the probability of each bin, of shape
     (1, bins) or (2, bins). The mixture is fitted by non-negative least squares, with each bin

@@ -1,4 +1,4 @@
-"""The evidence of a histogram that malicious reports raise a set of items.
+"""The likelihood of how many items of a set reports support, under honest and malicious laws.
 
 Honest reports support k of the t items by a mixture of two laws, whatever users hold. Malicious
 reports that raise the items together support k of them by some other law, unless they are few or

@@ -57,7 +57,7 @@ def unfit(oracle: FrequencyOracle) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class _SizeFilter:
-    """The sizes that pass, the filter by them, the tally of what passes, and what was dropped."""
+    """The result of a filter by sizes: those that pass, the tally of their reports, the dropped."""
 
     sizes: BoolArray
     report_filter: ReportFilter
