@@ -10,6 +10,7 @@ which it imports at its first use.
 
 from typing import TYPE_CHECKING
 
+from ldprecover.lazy_names import lazy_getattr
 from ldprecover_attacker.arguments import AGAINST
 from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
@@ -18,7 +19,6 @@ from ldprecover_attacker.mimicry import Mimicry
 from ldprecover_attacker.subsets import APA, MGAA, SubsetAttack
 from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
 from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
-from ldprecover_client.lazy_names import lazy_getattr
 
 if TYPE_CHECKING:
     from ldprecover_attacker.campaign import Campaign, CampaignResult

@@ -7,7 +7,7 @@ A public name is imported from its module when it is first used, so importing th
 
 from typing import TYPE_CHECKING
 
-from ldprecover_client.lazy_names import lazy_getattr
+from ldprecover.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`

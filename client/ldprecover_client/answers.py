@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from ldprecover import ParameterError, RoundExport
+from ldprecover.errors import ParameterError
 from ldprecover.items import highest
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_client.errors import (
@@ -245,6 +245,8 @@ def read_frequencies(answer: Answer) -> Frequencies:
 
 def read_export(answer: Answer) -> JsonObject:
     """Read GET /rounds/{id}/export, and verify its checksum."""
+    from ldprecover.rounds.export import RoundExport
+
     body = _object(answer)
     try:
         RoundExport.from_dict(body)

@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from ldprecover.protocols.wire import MEDIA_TYPE
-from ldprecover.recovery import AUTO
 from ldprecover_client import answers
 from ldprecover_client.answers import (
     Answer,
@@ -147,7 +146,7 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
 
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[Recovered]:
     """POST /rounds/{id}/recover, by `auto` unless named. Repeatable: it changes nothing."""
-    fields = {"method": AUTO, **fields}
+    fields = {"method": "auto", **fields}
     return replace(
         _post(_path(reference, paths.RECOVER), answers.read_recovery, fields), is_analysis=True
     )

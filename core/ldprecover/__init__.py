@@ -23,49 +23,35 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ldprecover.counting.tally import Tally
-from ldprecover.errors import (
-    CountsAloneWarning,
-    LDPRecoverError,
-    ParameterError,
-    PluginError,
-    ReportError,
-)
-from ldprecover.estimation.estimates import Estimates
-from ldprecover.protocols import GRR, HR, LLH, OLH, OUE, SS, SUE, FrequencyOracle, frequency_oracle
-from ldprecover.recovery import Recovery, RecoveryRequest, project_simplex, recover
-from ldprecover.rounds.export import RoundExport
-from ldprecover.rounds.parameters import RoundParameters
+from ldprecover.lazy_names import lazy_getattr
 
-__all__ = [
-    "GRR",
-    "HR",
-    "LLH",
-    "OLH",
-    "OUE",
-    "SS",
-    "SUE",
-    "CountsAloneWarning",
-    "Estimates",
-    "FrequencyOracle",
-    "LDPRecoverError",
-    "ParameterError",
-    "PluginError",
-    "Recovery",
-    "RecoveryRequest",
-    "ReportError",
-    "RoundExport",
-    "RoundParameters",
-    "Tally",
-    "frequency_oracle",
-    "project_simplex",
-    "recover",
-]
+# ruff: noqa: F403
+if TYPE_CHECKING:  # the list of names is `_MODULES`
+    from ldprecover.counting.tally import *
+    from ldprecover.errors import *
+    from ldprecover.estimation.estimates import *
+    from ldprecover.protocols import *
+    from ldprecover.recovery import *
+    from ldprecover.rounds.export import *
+    from ldprecover.rounds.parameters import *
 
-if TYPE_CHECKING:
     __version__: str
     simulate: Callable[..., Any]
-else:
+
+_MODULES = {
+    "counting.tally": "Tally",
+    "errors": "CountsAloneWarning LDPRecoverError ParameterError PluginError ReportError",
+    "estimation.estimates": "Estimates",
+    "protocols": "GRR HR LLH OLH OUE SS SUE FrequencyOracle frequency_oracle",
+    "recovery": "Recovery RecoveryRequest project_simplex recover",
+    "rounds.export": "RoundExport",
+    "rounds.parameters": "RoundParameters",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = tuple(_MODULE_OF)
+_get_name = lazy_getattr(__name__, _MODULE_OF)
+
+if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Return a name that would slow the import of the package."""
@@ -75,10 +61,10 @@ else:
             entries = import_module("importlib.metadata").entry_points(group="ldprecover.names")
             value = entries[name].load()
         else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return _get_name(name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "__version__", "simulate"})
+    return sorted({*globals(), *__all__, "__version__", "simulate"})

@@ -1,24 +1,20 @@
 """Certificates: the request and the response."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ConfigDict, Field, model_validator
 
-from ldprecover.certificate.questions import (
-    CertificateResult,
-    ImpossibleShareError,
-    Question,
-    certificate_result,
-    parse_question,
-    share_of_tickets,
-)
 from ldprecover.errors import ParameterError
-from ldprecover.recovery import ReportSource
-from ldprecover.rounds.export import RoundExport
-from ldprecover.rounds.means import ITEMS
 from ldprecover_interface.base import MAX_QUESTIONS, Column, Count, Message, Request, Text, optional
 from ldprecover_interface.rounds import Items
+
+if TYPE_CHECKING:  # a client of a server computes no certificate
+    from ldprecover.certificate.questions import CertificateResult, Question
+    from ldprecover.recovery import ReportSource
+    from ldprecover.rounds.export import RoundExport
 
 Item = str | int
 Indices = Annotated[list[Annotated[int, Field(ge=0)]], Field(fail_fast=True)]
@@ -54,7 +50,7 @@ class QuestionRequest(Request):
     )
 
     @model_validator(mode="after")
-    def _check_kind(self) -> "QuestionRequest":
+    def _check_kind(self) -> QuestionRequest:
         if [self.items, self.ahead, self.top, self.mean_above].count(None) != 3:
             raise ValueError("must have one of items, ahead, top and mean_above")
         if self.more_than is not None and self.items is None:
@@ -104,7 +100,7 @@ class CertificateRequest(Request):
     )
 
     @model_validator(mode="after")
-    def _check_assumption(self) -> "CertificateRequest":
+    def _check_assumption(self) -> CertificateRequest:
         if (self.malicious_share is None) is (self.malicious_tickets is None):
             raise ValueError("must have either malicious_share or malicious_tickets")
         return self
@@ -113,11 +109,15 @@ class CertificateRequest(Request):
         """Return the share of n reports. Raises ParameterError."""
         if self.malicious_share is not None:
             return self.malicious_share
+        from ldprecover.certificate.questions import share_of_tickets
+
         assert self.malicious_tickets is not None
         return share_of_tickets(self.malicious_tickets, n)
 
     def core_questions(self, labels: Sequence[str]) -> tuple[Question, ...]:
         """Return the questions about the items of a round. Raises ParameterError."""
+        from ldprecover.certificate.questions import parse_question
+
         fields = (each.model_dump(exclude_none=True) for each in self.questions)
         return tuple(parse_question(labels, each) for each in fields)
 
@@ -209,6 +209,9 @@ class Certified(Message):
 
 def certified(round: str, result: CertificateResult, labels: Sequence[str]) -> Certified:
     """Return the response. Raises ImpossibleShareError."""
+    from ldprecover.certificate.questions import ImpossibleShareError
+    from ldprecover.rounds.means import ITEMS
+
     if result.lower is None or result.upper is None:
         raise ImpossibleShareError(result)
     fields: dict[str, Any] = {"lower": result.lower.tolist(), "upper": result.upper.tolist()}
@@ -229,6 +232,9 @@ def certify_export(
     Raises ImpossibleShareError, and
     ParameterError also for a round without reports, and one that was open when it was exported.
     """
+    from ldprecover.certificate.questions import certificate_result
+    from ldprecover.recovery import ReportSource
+
     parameters = export.parameters
     if request.reports and reports is None and parameters.oracle.traits.histogram:
         reports = ReportSource.of_tally(parameters.oracle, export.tally)

@@ -1,11 +1,12 @@
 """Results: frequencies, and the request and the result of a recovery."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from ldprecover import recovery
 from ldprecover.errors import ParameterError
 from ldprecover.items import MAX_CANARIES, find_items
 from ldprecover_interface.base import (
@@ -19,6 +20,9 @@ from ldprecover_interface.base import (
     optional,
 )
 from ldprecover_interface.rounds import Items
+
+if TYPE_CHECKING:  # a client of a server computes no recovery
+    from ldprecover import recovery
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -117,6 +121,8 @@ class RecoveryRequest(Request):
         `labels` returns the labels of the items; it is called if the request names items. Raises
         ParameterError.
         """
+        from ldprecover import recovery
+
         targets = () if isinstance(self.targets, str) else self.targets
         if self.infers_targets and not self.history:
             raise ParameterError("history: targets are inferred from earlier rounds, so name some")
