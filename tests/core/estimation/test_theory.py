@@ -5,15 +5,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from scipy import stats
+from tests.core.estimation.normal_laws import NormalLaw, genuine, malicious, normal_law
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover.estimation.theory import (
-    NormalLaw,
-    genuine_law,
-    malicious_law,
-    poisoned_law,
-    worst_change,
-)
+from ldprecover.estimation.theory import worst_change
 from ldprecover.protocols import crafter_of
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
@@ -58,7 +53,9 @@ def cdf_distance(
 @pytest.mark.parametrize("m", [1, 7, 200])
 def test_malicious_law_matches_the_exact_binomial(oracle: FrequencyOracle, m: int) -> None:
     support = np.array([0.003, 0.3, 0.5, 0.97])
-    assert_exact(oracle, malicious_law(oracle, support, m), [[(m, pi)] for pi in support])
+    assert_exact(
+        oracle, normal_law(oracle, m, malicious(support, m)), [[(m, pi)] for pi in support]
+    )
 
 
 def test_bounds_fall_with_the_square_root_of_n(oracle: FrequencyOracle) -> None:
@@ -66,9 +63,13 @@ def test_bounds_fall_with_the_square_root_of_n(oracle: FrequencyOracle) -> None:
     d = oracle.domain_size
     f = np.full(d, 1 / d)
     for users in ("fixed", "sampled"):
-        few, many = (genuine_law(oracle, f, n, users=users).error for n in (10**4, 10**6))
+        few, many = (
+            normal_law(oracle, n, genuine(oracle, f, n, users)).error for n in (10**4, 10**6)
+        )
         np.testing.assert_allclose(many, few / 10, rtol=1e-9)
-    few, many = (malicious_law(oracle, np.full(d, 0.25), m).error for m in (10**4, 10**6))
+    few, many = (
+        normal_law(oracle, m, malicious(np.full(d, 0.25), m)).error for m in (10**4, 10**6)
+    )
     np.testing.assert_allclose(many, few / 10, rtol=1e-9)
 
 
@@ -78,46 +79,15 @@ def test_moments_are_of_one_report() -> None:
     A fair coin has rho = sigma^3, so the bound is 0.33554 * 1.415 / sqrt(m): 0.0475 at m = 100,
     just over the exact distance 0.0398 of Binomial(100, 1/2) from its normal law.
     """
-    law = malicious_law(GRR(1, 2), [0.5, 0.5], 100)
+    law = normal_law(GRR(1, 2), 100, malicious(np.full(2, 0.5), 100))
     assert law.error == pytest.approx([0.33554 * 1.415 / 10] * 2)
     assert cdf_distance(GRR(1, 2), [(100, 0.5)], law, 0) == pytest.approx(0.0398, abs=5e-5)
 
 
 def test_certain_support_has_no_variance() -> None:
-    law = malicious_law(OUE(1, 3), [0, 1, 0.5], 50)
+    law = normal_law(OUE(1, 3), 50, malicious(np.array([0, 1, 0.5]), 50))
     assert law.variance[:2].tolist() == law.error[:2].tolist() == [0, 0]
     assert law.variance[2] > 0
-
-
-@pytest.mark.parametrize(
-    "bad", [[0.5, 0.5], [0.5, 0.5, 1.1], [-0.1, 0.5, 0.5], [np.nan, 0, 0], "abc"]
-)
-def test_support_must_be_a_probability_for_each_item(bad: object) -> None:
-    for refused in (
-        lambda: malicious_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
-        lambda: genuine_law(OUE(1, 3), bad, 10),  # type: ignore[arg-type]
-        lambda: poisoned_law(OUE(1, 3), [0, 0, 1], bad, 10, 10),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(ParameterError):
-            refused()
-
-
-@pytest.mark.parametrize("n", [0, -1, 1.5, True])
-def test_numbers_of_reports_are_positive_integers(n: int) -> None:
-    f = [0.2, 0.3, 0.5]
-    for refused in (
-        lambda: malicious_law(OUE(1, 3), f, n),
-        lambda: genuine_law(OUE(1, 3), f, n),
-        lambda: poisoned_law(OUE(1, 3), f, f, n, 10),
-        lambda: poisoned_law(OUE(1, 3), f, f, 10, n),
-    ):
-        with pytest.raises(ParameterError, match="number of reports"):
-            refused()
-
-
-def test_users_are_fixed_or_sampled() -> None:
-    with pytest.raises(ParameterError, match="fixed or sampled"):
-        genuine_law(OUE(1, 3), [0.2, 0.3, 0.5], 10, users="random")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("items", [1, 3, 11])
@@ -178,9 +148,11 @@ def test_laws_match_the_exact_distributions(
     f, support = np.array([0.0, 0.1, 0.3, 0.6]), np.array([1.0, 0.5, 0.2, 0.0])
     for n, m in ((10, 3), (200, 40)):
         groups = genuine_groups(oracle, f, n, users)
-        assert_exact(oracle, genuine_law(oracle, f, n, users=users), groups)
+        reports = genuine(oracle, f, n, users)
+        assert_exact(oracle, normal_law(oracle, n, reports), groups)
+        reports += malicious(support, m)
         poisoned = [[*each, (m, pi)] for each, pi in zip(groups, support, strict=True)]
-        assert_exact(oracle, poisoned_law(oracle, f, support, n, m, users=users), poisoned)
+        assert_exact(oracle, normal_law(oracle, n + m, reports), poisoned)
 
 
 def genuine_groups(
