@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.items import find_items
-from ldprecover.protocols import DEFAULT_SEARCH, Aim, coins_of, crafter_of
+from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search, is_integer
 from ldprecover_attacker.base import (
@@ -186,18 +186,13 @@ class APA2(TargetedAttack):
                 "item: use mga"
             )
         targets = self.target_indices(oracle.domain_size)
-        if targets.size * self.rate > coins_of(oracle).capacity:
+        if targets.size * self.rate > crafter_of(oracle).coin_capacity:
             raise ParameterError(
                 f"apa2 cannot hide {targets.size * self.rate:g} targets in a report that supports "
                 "as many items as an"
                 f" honest one, which is {oracle.laws.mean_size:.3g} on average"
             )
-        return Plan(
-            send=lambda m, rng: coins_of(oracle).craft(
-                targets, self.rate, m, rng, search=self.search
-            ),
-            support=lambda m: coins_of(oracle).support(targets, self.rate, search=self.search),
-        )
+        return Plan(*crafter_of(oracle).coin_reports(targets, self.rate, self.search))
 
 
 @dataclass(frozen=True)
@@ -243,15 +238,12 @@ class Joint(TargetedAttack):
 
     def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
         d = oracle.domain_size
-        send, support = crafter_of(oracle).joint_reports(
+        reports = crafter_of(oracle).joint_reports(
             self.target_indices(d),
             oracle.q if self.rate is None else self.rate,
             None if self.item is None else check_index(self.item, d),
         )
-        return Plan(
-            send=send,
-            support=lambda m: support,
-        )
+        return Plan(*reports)
 
 
 @dataclass(frozen=True)

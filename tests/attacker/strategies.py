@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from ldprecover import OLH, FrequencyOracle, frequency_oracle
 from ldprecover.crafting.crafter import Crafter
-from ldprecover.protocols import LLH, PROTOCOLS, coins_of, crafter_of
+from ldprecover.protocols import LLH, PROTOCOLS, crafter_of
 from ldprecover_attacker import (
     AA,
     AGAINST,
@@ -35,7 +35,7 @@ models = st.sampled_from(MODELS)
 
 def tosses_coins(oracle: FrequencyOracle) -> bool:
     """Return whether APA2 has reports of this protocol."""
-    return crafter_of(oracle).coins is not None
+    return type(crafter_of(oracle)).coin_reports is not Crafter.coin_reports
 
 
 def has_room_together(oracle: FrequencyOracle, r: int) -> bool:
@@ -61,7 +61,11 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
     if isinstance(attack, APA2) and not tosses_coins(oracle):
         return r"lacks .*reports crafted by coins"
     if isinstance(attack, APA2):
-        return NO_ROOM if len(attack.targets) * attack.rate > coins_of(oracle).capacity else None
+        return (
+            NO_ROOM
+            if len(attack.targets) * attack.rate > crafter_of(oracle).coin_capacity
+            else None
+        )
     if isinstance(attack, APA) and oracle.fixed_size != 1:
         each = attack.each or (len(attack.targets) + 1) // 2
         room = crafter_of(oracle).expected_size

@@ -9,15 +9,14 @@ from ldprecover import counting
 from ldprecover.crafting.crafter import (
     DEFAULT_SEARCH,
     Aim,
-    CoinCrafter,
+    CraftedReports,
     Crafter,
-    JointReports,
     Search,
     support_of_targets,
 )
 from ldprecover.distributions import binomial_law, log_choose
-from ldprecover.laws import FixedSize, SizeLaw
-from ldprecover.types import FloatArray, Int64Array, Reports, UInt8Array
+from ldprecover.laws import SizeLaw
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt8Array
 
 _CELLS = 1 << 20  # random keys in memory while padding, 8 MiB
 _LIKELY = 1e-18  # less likely numbers of ones are left out of an expectation
@@ -27,36 +26,33 @@ _LIKELY = 1e-18  # less likely numbers of ones are left out of an expectation
 class BitCrafter(Crafter):
     """Packed reports are bit vectors: independent bits, or a fixed number of ones."""
 
-    sizes: SizeLaw
-
     model = "padded"
 
     @property
-    def fixed_size(self) -> int | None:
-        """The number of ones of every report; None where reports differ."""
-        return self.sizes.size if isinstance(self.sizes, FixedSize) else None
+    def _sizes(self) -> SizeLaw:
+        return self.oracle.laws.size_law()
 
     @property
-    def coins(self) -> CoinCrafter:
-        return _BitCoins(self.domain_size, self.expected_size, self.sizes)
+    def coin_capacity(self) -> float:
+        return self.expected_size
 
     @property
     def encoded_others(self) -> float:
-        return 0.0 if self.fixed_size is None else self.fixed_size - 1.0
+        return (self.oracle.fixed_size or 1) - 1.0
 
     @property
     def displacements(self) -> tuple[float, ...] | None:
         """For fixed sizes k those of r chosen items and k - r random others, r = 1, 2, 4, ... k."""
-        if not isinstance(self.sizes, FixedSize):
+        k, d = self.oracle.fixed_size, self.oracle.domain_size
+        if k is None:
             return super().displacements
-        k, d = self.sizes.size, self.domain_size
         chosen = [r for r in (1 << i for i in range(k.bit_length())) if r < k] + [k]
-        return tuple(self.q - (k - r) / (d - r) for r in chosen)
+        return tuple(self.oracle.q - (k - r) / (d - r) for r in chosen)
 
     def craft(
         self,
         chosen_items: Int64Array,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
@@ -68,8 +64,8 @@ class BitCrafter(Crafter):
         then a random subset of the chosen items is one if they are more than the ones.
         """
         m, r = chosen_items.shape
-        sizes = self.sizes.draw(m, rng) if aim == "honest" else np.full(m, self._ones(r))
-        return padded_rows(chosen_items, sizes, self.domain_size, rng)
+        sizes = self._sizes.draw(m, rng) if aim == "honest" else np.full(m, self._ones(r))
+        return padded_rows(chosen_items, sizes, self.oracle.domain_size, rng)
 
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
@@ -77,20 +73,43 @@ class BitCrafter(Crafter):
         if aim != "honest":
             ones = self._ones(r)
             return float(min(ones, r)), float(max(ones - r, 0))
-        law = self.sizes.probabilities()
+        law = self._sizes.probabilities()
         sizes = np.arange(law.size)
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
+    def coin_reports(
+        self, targets: Int64Array, rate: float, search: int = DEFAULT_SEARCH
+    ) -> CraftedReports:
+        """Return reports of an honest size k: h of r targets, and k - h others.
+
+        h from Binomial(r, rate) is clipped to what k ones and d - r others allow.
+        """
+        r, d, honest_sizes = targets.size, self.oracle.domain_size, self._sizes
+
+        def craft(m: int, rng: Rng) -> Reports:
+            sizes = honest_sizes.draw(m, rng)
+            hits = _possible(rng.binomial(r, rate, size=m), sizes, r, d)
+            return _rows_of_hits(targets, hits, sizes, d, rng)
+
+        def support(m: int) -> FloatArray:
+            law, coins = honest_sizes.probabilities(), binomial_law(r, rate)
+            sizes, hit_goals = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
+            hits = _possible(hit_goals[:, None], sizes, r, d)
+            mean = float(coins[hit_goals] @ hits @ law[sizes])
+            return support_of_targets(d, targets, mean, float(law @ np.arange(law.size)) - mean)
+
+        return craft, support
+
     def joint_reports(
         self, targets: Int64Array, rate: float, fixed_item: int | None
-    ) -> JointReports:
+    ) -> CraftedReports:
         """Return reports that have all targets where their honest number of ones has room for them.
 
         Where too few have room for the rate, others have as many targets as fit.
         """
         law, d, r, one = (
-            self.sizes.probabilities(),
-            self.domain_size,
+            self._sizes.probabilities(),
+            self.oracle.domain_size,
             targets.size,
             fixed_item is not None,
         )
@@ -111,23 +130,23 @@ class BitCrafter(Crafter):
         if fixed_item is not None:
             support[fixed_item] = sent
 
-        def craft(m: int, rng: np.random.Generator) -> Reports:
-            ones = self.sizes.draw(m, rng)
+        def craft(m: int, rng: Rng) -> Reports:
+            ones = self._sizes.draw(m, rng)
             hits = np.where(rng.random(m) < chance[ones], full[ones], bare[ones])
             return _rows_of_hits(targets, hits, ones, d, rng, fixed_item)
 
-        return craft, support
+        return craft, lambda m: support
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of reports of L ones, L - 1 of them anywhere beside the target's."""
-        d, ones = self.domain_size, max(self.expected_size, 1)
+        d, ones = self.oracle.domain_size, max(self.expected_size, 1)
         crafted = -log_choose(d - 1, ones - 1)
         return np.where(counting.unary_sizes(reports) == ones, crafted, -np.inf)
 
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        d = self.domain_size
-        if self.fixed_size is not None:
-            return _lowest_keys(self.sizes.draw(m, rng), d, rng)
+    def uniform_reports(self, m: int, rng: Rng) -> Reports:
+        d = self.oracle.domain_size
+        if self.oracle.fixed_size is not None:
+            return _lowest_keys(self._sizes.draw(m, rng), d, rng)
         row_bytes = -(-d // 8)
         rows = rng.integers(0, 256, size=(m, row_bytes), dtype=np.uint8)
         rows[:, -1] &= 0xFF >> (row_bytes * 8 - d)  # the padding bits are zero
@@ -135,65 +154,27 @@ class BitCrafter(Crafter):
 
     @property
     def uniform_support(self) -> float:
-        return 0.5 if self.fixed_size is None else self.fixed_size / self.domain_size
+        return (
+            0.5
+            if self.oracle.fixed_size is None
+            else self.oracle.fixed_size / self.oracle.domain_size
+        )
 
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return a report of floor(size) ones, or of the fixed number."""
-        bits = np.zeros((1, self.domain_size), dtype=np.uint8)
-        ones = int(size) if self.fixed_size is None else self.fixed_size
-        bits[0, rng.permutation(self.domain_size)[:ones]] = 1
+        bits = np.zeros((1, self.oracle.domain_size), dtype=np.uint8)
+        ones = int(size) if self.oracle.fixed_size is None else self.oracle.fixed_size
+        bits[0, rng.permutation(self.oracle.domain_size)[:ones]] = 1
         return np.packbits(bits, axis=1, bitorder="little")
 
     def _ones(self, r: int) -> int:
         """Return the number of ones of a report that supports r items and looks honest."""
-        return max(self.expected_size, r) if self.fixed_size is None else self.fixed_size
+        return (
+            max(self.expected_size, r) if self.oracle.fixed_size is None else self.oracle.fixed_size
+        )
 
 
-@dataclass(frozen=True)
-class _BitCoins(CoinCrafter):
-    """A report has an honest size k: h of r targets, h from Binomial(r, rate), and k - h others.
-
-    h is clipped to the numbers of targets that k ones and d - r others allow.
-    """
-
-    domain_size: int
-    expected_size: int
-    sizes: SizeLaw
-
-    @property
-    def capacity(self) -> float:
-        return self.expected_size
-
-    def craft(
-        self,
-        targets: Int64Array,
-        rate: float,
-        m: int,
-        rng: np.random.Generator,
-        *,
-        search: int = DEFAULT_SEARCH,
-    ) -> Reports:
-        r = targets.size
-        sizes = self.sizes.draw(m, rng)
-        hits = _possible(rng.binomial(r, rate, size=m), sizes, r, self.domain_size)
-        return _rows_of_hits(targets, hits, sizes, self.domain_size, rng)
-
-    def support(
-        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
-    ) -> FloatArray:
-        r, d = targets.size, self.domain_size
-        law, coins = self.sizes.probabilities(), binomial_law(r, rate)
-        sizes, hit_goals = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
-        hits = _possible(hit_goals[:, None], sizes, r, d)
-        mean = float(coins[hit_goals] @ hits @ law[sizes])
-        return support_of_targets(d, targets, mean, float(law @ np.arange(law.size)) - mean)
-
-
-def padded_rows(
-    chosen_items: Int64Array, sizes: Int64Array, d: int, rng: np.random.Generator
-) -> UInt8Array:
+def padded_rows(chosen_items: Int64Array, sizes: Int64Array, d: int, rng: Rng) -> UInt8Array:
     """Return packed rows of d bits: the chosen items (m, r) first, then random others.
 
     Row i has sizes[i] ones. If that is below r, the ones are a random subset of the chosen items.
@@ -211,7 +192,7 @@ def _rows_of_hits(
     hits: Int64Array,
     sizes: Int64Array,
     d: int,
-    rng: np.random.Generator,
+    rng: Rng,
     fixed_item: int | None = None,
 ) -> UInt8Array:
     """Return packed rows of sizes[i] ones: `fixed_item`, hits[i] random targets, and others."""
@@ -229,7 +210,7 @@ def _rows_of_hits(
 def _lowest_keys(
     sizes: Int64Array,
     d: int,
-    rng: np.random.Generator,
+    rng: Rng,
     change: Callable[[FloatArray, Int64Array], None] = lambda keys, users: None,
 ) -> UInt8Array:
     """Return packed rows whose ones are at the sizes[i] lowest of d keys.

@@ -1,16 +1,23 @@
 """Crafting reports of protocols with few different ones: the best are enumerated."""
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
-from ldprecover.types import FloatArray, Int64Array, Reports, UInt32Array
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt32Array
+
+if TYPE_CHECKING:
+    from ldprecover.protocols.hr import HR
+    from ldprecover.protocols.llh import LLH
 
 _SUBSETS = 1 << 14  # sets of chosen items whose reports are enumerated, at most
 _SPREAD = 4  # 1 / the share of an item's reports that evens out what else they support
@@ -18,15 +25,9 @@ _SPREAD = 4  # 1 / the share of an item's reports that evens out what else they 
 
 @dataclass(frozen=True)
 class CellCrafter(Crafter):
-    """A report is an integer below `cells`; all that supports chosen items is solved.
+    """A report is an integer; all reports that support chosen items are solved for."""
 
-    `hits(items)` counts the items that each report supports; `support_counts(reports)` counts the
-    reports that support each item.
-    """
-
-    cells: int
-    hits: Callable[[Int64Array], Int64Array]
-    support_counts: Callable[[Reports], Int64Array]
+    oracle: HR | LLH
 
     model = "solved"
 
@@ -41,12 +42,12 @@ class CellCrafter(Crafter):
 
     @property
     def encoded_others(self) -> float:
-        return (self.domain_size - 1) * self.q
+        return (self.oracle.domain_size - 1) * self.oracle.q
 
     def craft(
         self,
         chosen_items: Int64Array,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
@@ -72,7 +73,7 @@ class CellCrafter(Crafter):
         if r > 1:
             return None
         others = self._shares(self.best_reports(np.zeros(1, np.int64), aim))[1]
-        return 1.0, float(others * (self.domain_size - 1))
+        return 1.0, float(others * (self.oracle.domain_size - 1))
 
     def crafted_support(
         self,
@@ -88,7 +89,10 @@ class CellCrafter(Crafter):
         Raises ParameterError for more than 16,384 possible sets of chosen items.
         """
         return average_over_sets(
-            self.protocol, included, r, lambda items: self._shares(self.best_reports(items, aim))
+            self.oracle.protocol,
+            included,
+            r,
+            lambda items: self._shares(self.best_reports(items, aim)),
         )
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
@@ -96,18 +100,16 @@ class CellCrafter(Crafter):
         number = self.supporting(np.array([target])).size
         return np.where(reports >= self.never_sent, -math.log(number), -np.inf)
 
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        return rng.integers(self.cells, size=m, dtype=np.uint32)
+    def uniform_reports(self, m: int, rng: Rng) -> Reports:
+        return rng.integers(self.oracle.summary_size, size=m, dtype=np.uint32)
 
     @property
     def uniform_support(self) -> float:
-        return self.q
+        return self.oracle.q
 
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return a random one of the reports whose number of items is nearest to the size."""
-        miss = np.abs(self.hits(np.arange(self.domain_size)) - size)
+        miss = np.abs(self.oracle.hits(np.arange(self.oracle.domain_size)) - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
 
     def best_reports(self, chosen_items: Int64Array, aim: Aim = "most") -> UInt32Array:
@@ -118,20 +120,20 @@ class CellCrafter(Crafter):
         shares of chosen and of other items supported: a quarter as many as support one item.
         """
         reports = self.supporting(chosen_items)
-        least = max(round(self.cells * self.q) // _SPREAD, 1)
+        least = max(round(self.oracle.summary_size * self.oracle.q) // _SPREAD, 1)
         spread = aim == "projected" and reports.size < least - 1
         if reports.size and not spread:
             return reports
-        score = self.hits(chosen_items)[self.never_sent :]
+        score = self.oracle.hits(chosen_items)[self.never_sent :]
         if spread:
-            sizes = self.hits(np.arange(self.domain_size))[self.never_sent :]
-            score = self.domain_size * score - chosen_items.size * sizes
+            sizes = self.oracle.hits(np.arange(self.oracle.domain_size))[self.never_sent :]
+            score = self.oracle.domain_size * score - chosen_items.size * sizes
         worst = np.partition(score, -least)[-least] if spread else score.max()
         return (np.flatnonzero(score >= worst) + self.never_sent).astype(np.uint32)
 
     def _shares(self, reports: UInt32Array) -> FloatArray:
         """Return for each item the share of the reports that supports it."""
-        shares: FloatArray = self.support_counts(reports) / reports.size
+        shares: FloatArray = self.oracle.support_counts(reports) / reports.size
         return shares
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from ldprecover.laws import required
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
+
+if TYPE_CHECKING:
+    from ldprecover.protocols.oracle import FrequencyOracle
 
 DEFAULT_SEARCH = 1_000
 """Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""
@@ -21,8 +25,8 @@ Aim = Literal["most", "balanced", "honest", "projected"]
 Search = int | Literal["exhaustive"]
 """The number of random seeds that a malicious user tries, or all seeds of the hash."""
 
-JointReports = tuple[Callable[[int, np.random.Generator], Reports], FloatArray]
-"""A function of m and a generator that makes m reports, and their pi."""
+CraftedReports = tuple[Callable[[int, Rng], Reports], Callable[[int], FloatArray]]
+"""A function of m and a generator that makes m reports, and one of m that returns their pi."""
 
 CRAFTED_LAW = "a law of crafted reports that is the same for all items"
 COINS = "reports crafted by coins"
@@ -36,54 +40,29 @@ DISPLACED_LAW = (
 _SLIGHT = 1e-9
 
 
-class CoinCrafter(ABC):
-    """Crafts reports that are honest but for the targets: a coin for each decides its support."""
-
-    @property
-    @abstractmethod
-    def capacity(self) -> float:
-        """The number of targets that a report can support without standing out, on average."""
-
-    @abstractmethod
-    def craft(
-        self,
-        targets: Int64Array,
-        rate: float,
-        m: int,
-        rng: np.random.Generator,
-        *,
-        search: int = DEFAULT_SEARCH,
-    ) -> Reports:
-        """Return m reports that support each target with probability `rate`."""
-
-    @abstractmethod
-    def support(
-        self, targets: Int64Array, rate: float, *, search: int = DEFAULT_SEARCH
-    ) -> FloatArray:
-        """Return for each of d items the expected share of the reports of `craft` supporting it."""
-
-
 @dataclass(frozen=True)
 class Crafter(ABC):
     """Crafts reports of one protocol for malicious users.
 
     pi(v) is the expected share of the malicious reports that support item v. For a protocol that
-    hashes it holds under an ideal hash. `expected_size` is L, the number of items that an honest
-    report supports on average, rounded down.
+    hashes it holds under an ideal hash.
     """
 
-    protocol: str
-    domain_size: int
-    q: float
-    expected_size: int
+    oracle: FrequencyOracle
 
     model: ClassVar[str | None] = None
     """The malicious model of a recovery (`recovery.malicious`) that `craft` follows, if any."""
 
     @property
-    def coins(self) -> CoinCrafter | None:
-        """Crafts reports by coins; None for a protocol that has no such reports."""
-        return None
+    def expected_size(self) -> int:
+        """L, the number of items that an honest report supports on average, rounded down."""
+        size = self.oracle.fixed_size
+        return math.floor(self.oracle.laws.mean_size) if size is None else size
+
+    @property
+    def coin_capacity(self) -> float:
+        """The number of targets that `coin_reports` support without standing out, on average."""
+        return math.inf
 
     @property
     def encoded_others(self) -> float | None:
@@ -98,7 +77,7 @@ class Crafter(ABC):
 
         Raises ParameterError where `encoded_others` is None.
         """
-        others = required(self.encoded_others, self.protocol, ENCODED_LAW)
+        others = required(self.encoded_others, self.oracle.protocol, ENCODED_LAW)
         return support_of_kinds(weights, 1, 1.0, others)
 
     @property
@@ -110,14 +89,15 @@ class Crafter(ABC):
         """
         if self.encoded_others is None:
             return None
-        displaced = self.q - self.encoded_others / (self.domain_size - 1)
-        return (displaced,) if displaced > _SLIGHT * self.q else ()
+        q = self.oracle.q
+        displaced = q - self.encoded_others / (self.oracle.domain_size - 1)
+        return (displaced,) if displaced > _SLIGHT * q else ()
 
     @abstractmethod
     def craft(
         self,
         chosen_items: Int64Array,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
@@ -160,17 +140,26 @@ class Crafter(ABC):
         these weights (r = 1) or a uniformly random set of r of the items where w is positive.
         """
         hits = self.expected_hits(r, aim=aim, search=search, m=m)
-        return support_of_kinds(included, r, *required(hits, self.protocol, CRAFTED_LAW))
+        return support_of_kinds(included, r, *required(hits, self.oracle.protocol, CRAFTED_LAW))
+
+    def coin_reports(
+        self, targets: Int64Array, rate: float, search: int = DEFAULT_SEARCH
+    ) -> CraftedReports:
+        """Return reports that are honest but for the targets: each is supported with this rate.
+
+        Raises ParameterError for a protocol without such reports.
+        """
+        return required(None, self.oracle.protocol, COINS)
 
     def joint_reports(
         self, targets: Int64Array, rate: float, fixed_item: int | None
-    ) -> JointReports:
-        """Return how to make reports of honest sizes that support all targets or none, and pi.
+    ) -> CraftedReports:
+        """Return reports of honest sizes that support all targets or none.
 
         All have probability `rate`. They support the `fixed_item` as well, if any. Raises
         ParameterError for a protocol without such reports.
         """
-        return required(None, self.protocol, JOINT_REPORTS)
+        return required(None, self.oracle.protocol, JOINT_REPORTS)
 
     @abstractmethod
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
@@ -180,7 +169,7 @@ class Crafter(ABC):
         """
 
     @abstractmethod
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+    def uniform_reports(self, m: int, rng: Rng) -> Reports:
         """Return m reports drawn uniformly from all valid ones."""
 
     @property
@@ -189,9 +178,7 @@ class Crafter(ABC):
         """The expected share of uniform reports that support an item, the same for all items."""
 
     @abstractmethod
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return one report, an array of one row, that supports about `size` random items."""
 
 

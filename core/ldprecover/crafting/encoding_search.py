@@ -7,7 +7,7 @@ import numpy as np
 
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 _TRIES = 32
 """Encoded items among which a malicious user chooses, at most."""
@@ -27,14 +27,10 @@ class EncodingCrafter(Crafter):
     over thousands of items; they are the same each time.
     """
 
-    encode: Callable[[Int64Array, np.random.Generator], Reports]
-    supports: Callable[[Reports, Int64Array], BoolArray]
-    support_counts: Callable[[Reports], Int64Array]
-
     def craft(
         self,
         chosen_items: Int64Array,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
@@ -42,17 +38,17 @@ class EncodingCrafter(Crafter):
         """Return the first of each user's reports that supports most of its chosen items."""
         m, r = chosen_items.shape
         tries = self._tries(r, search)
-        step = max(1, _CELLS // (tries * self.domain_size))
+        step = max(1, _CELLS // (tries * self.oracle.domain_size))
         blocks = [chosen_items[start : start + step] for start in range(0, max(m, 1), step)]
         return np.concatenate([self._best(block, tries, rng) for block in blocks])
 
-    def _best(self, chosen_items: Int64Array, tries: int, rng: np.random.Generator) -> Reports:
+    def _best(self, chosen_items: Int64Array, tries: int, rng: Rng) -> Reports:
         n, r = chosen_items.shape
         users = np.arange(n)
         chosen = chosen_items[users[:, None], rng.integers(r, size=(n, tries))]
-        reports = self.encode(chosen.reshape(-1), rng)
+        reports = self.oracle.encode(chosen.reshape(-1), rng)
         items, column = np.unique(chosen_items, return_inverse=True)
-        supported = self.supports(reports, items).reshape(n, tries, items.size)
+        supported = self.oracle.supports(reports, items).reshape(n, tries, items.size)
         hits = np.take_along_axis(supported, column.reshape(n, 1, r), axis=2).sum(axis=2)
         best: Reports = reports.reshape(n, tries, *reports.shape[1:])[users, hits.argmax(axis=1)]
         return best
@@ -88,35 +84,35 @@ class EncodingCrafter(Crafter):
 
     def encoded_support(self, weights: FloatArray) -> FloatArray:
         rng = np.random.default_rng(0)
-        return self._share(1, lambda n: self.encode(rng.choice(weights.size, n, p=weights), rng))
+        return self._share(
+            1, lambda n: self.oracle.encode(rng.choice(weights.size, n, p=weights), rng)
+        )
 
     def _share(self, tries: int, make: Callable[[int], Reports]) -> FloatArray:
         """Return the share of a sample of reports that supports each item."""
-        counts = np.zeros(self.domain_size, np.int64)
-        n = _SAMPLE_CELLS // (tries * self.domain_size)
+        counts = np.zeros(self.oracle.domain_size, np.int64)
+        n = _SAMPLE_CELLS // (tries * self.oracle.domain_size)
         n = max(_LEAST_SAMPLE, min(_SAMPLE, n))
-        for size in _blocks(n, max(1, _CELLS // self.domain_size)):
-            counts += self.support_counts(make(size))
+        for size in _blocks(n, max(1, _CELLS // self.oracle.domain_size)):
+            counts += self.oracle.support_counts(make(size))
         share: FloatArray = counts / n
         return share
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         raise self._lacks("a likelihood of crafted reports")
 
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
+    def uniform_reports(self, m: int, rng: Rng) -> Reports:
         raise self._lacks("uniform reports")
 
     @property
     def uniform_support(self) -> float:
         raise self._lacks("uniform reports")
 
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         raise self._lacks("reports crafted for a size")
 
     def _lacks(self, part: str) -> ParameterError:
-        return ParameterError(f"{self.protocol} lacks {part}: it states no crafter")
+        return ParameterError(f"{self.oracle.protocol} lacks {part}: it states no crafter")
 
 
 def _blocks(n: int, step: int) -> Iterator[int]:

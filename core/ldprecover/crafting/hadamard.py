@@ -1,12 +1,18 @@
 """Crafting columns of a Hadamard matrix: linear equations over GF(2) instead of a search."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldprecover.crafting.cell_crafter import CellCrafter
 from ldprecover.types import Int64Array, UInt32Array
+
+if TYPE_CHECKING:
+    from ldprecover.protocols.hr import HR
 
 
 @dataclass(frozen=True)
@@ -17,11 +23,9 @@ class ColumnCrafter(CellCrafter):
     popcount((v+1) & y) = 0 modulo 2.
     """
 
-    bits: int
+    oracle: HR
 
-    @property
-    def never_sent(self) -> int:
-        return 1
+    never_sent = 1
 
     @property
     def displacements(self) -> None:
@@ -29,7 +33,7 @@ class ColumnCrafter(CellCrafter):
         return
 
     def supporting(self, chosen_items: Int64Array) -> UInt32Array:
-        return xor_sums(null_space(chosen_items + 1, self.bits))
+        return xor_sums(null_space(chosen_items + 1, self.oracle.bits))
 
 
 def null_space(rows: Int64Array, bits: int) -> list[int]:

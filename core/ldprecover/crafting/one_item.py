@@ -7,12 +7,12 @@ import numpy as np
 from ldprecover.crafting.crafter import (
     DEFAULT_SEARCH,
     Aim,
+    CraftedReports,
     Crafter,
-    JointReports,
     Search,
     support_of_targets,
 )
-from ldprecover.types import FloatArray, Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class OneItemCrafter(Crafter):
     def craft(
         self,
         chosen_items: Int64Array,
-        rng: np.random.Generator,
+        rng: Rng,
         *,
         aim: Aim = "most",
         search: Search = DEFAULT_SEARCH,
@@ -43,27 +43,25 @@ class OneItemCrafter(Crafter):
 
     def joint_reports(
         self, targets: Int64Array, rate: float, fixed_item: int | None
-    ) -> JointReports:
+    ) -> CraftedReports:
         """Return reports that name a target, or another item: there is room for one."""
-        d = self.domain_size
+        d = self.oracle.domain_size
         if fixed_item is not None:
             targets, rate = np.array([fixed_item]), 1.0
         share = rate if targets.size < d else 1.0
         pi = support_of_targets(d, targets, share, 1 - share)
-        return lambda m, rng: rng.choice(d, size=m, p=pi).astype("<u4"), pi
+        return lambda m, rng: rng.choice(d, size=m, p=pi).astype("<u4"), lambda m: pi
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         return np.zeros(len(reports))  # it names the target
 
-    def uniform_reports(self, m: int, rng: np.random.Generator) -> Reports:
-        return rng.integers(self.domain_size, size=m, dtype=np.uint32)
+    def uniform_reports(self, m: int, rng: Rng) -> Reports:
+        return rng.integers(self.oracle.domain_size, size=m, dtype=np.uint32)
 
     @property
     def uniform_support(self) -> float:
-        return 1 / self.domain_size
+        return 1 / self.oracle.domain_size
 
-    def report_of_size(
-        self, size: float, rng: np.random.Generator, *, search: int = DEFAULT_SEARCH
-    ) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return a random item: every report supports one."""
         return self.uniform_reports(1, rng)

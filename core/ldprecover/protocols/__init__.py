@@ -20,7 +20,6 @@ from ldprecover.protocols.oracle import (
     FrequencyOracle,
     check_domain_size,
     check_epsilon,
-    coins_of,
     crafter_of,
 )
 from ldprecover.protocols.oue import OUE
@@ -57,7 +56,6 @@ __all__ = [
     "Traits",
     "UnaryEncoding",
     "WireForm",
-    "coins_of",
     "crafter_of",
     "default_hash_range",
     "default_subset_size",

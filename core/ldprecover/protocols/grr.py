@@ -90,7 +90,7 @@ class GRR(FrequencyOracle):
 
     @property
     def crafter(self) -> OneItemCrafter:
-        return OneItemCrafter(self.protocol, self.domain_size, self.q, 1)
+        return OneItemCrafter(self)
 
 
 @dataclass(frozen=True)

@@ -132,9 +132,9 @@ class HR(FrequencyOracle):
     @cached_property
     def _sizes(self) -> Int64Array:
         """The number of items that each column supports."""
-        return self._hits(np.arange(self.domain_size))
+        return self.hits(np.arange(self.domain_size))
 
-    def _hits(self, items: Int64Array) -> Int64Array:
+    def hits(self, items: Int64Array) -> Int64Array:
         """Return the number of the items that each of the K columns supports, in O(K log K)."""
         rows = np.zeros(self.summary_size, np.int64)
         rows[items + 1] = 1
@@ -149,7 +149,7 @@ class HR(FrequencyOracle):
     def laws(self) -> Laws:
         return replace(
             super().laws,
-            hits=_HadamardHits(self.p, self.q, self.domain_size, self._hits),
+            hits=_HadamardHits(self.p, self.q, self.domain_size, self.hits),
             all_supporting=AllSupporting(0, self.everything),
             report_sums=ReportSums(self.summary_size, self._masses, self._weights),
             log_likelihood=self._log_likelihood,
@@ -178,16 +178,7 @@ class HR(FrequencyOracle):
 
     @property
     def crafter(self) -> ColumnCrafter:
-        return ColumnCrafter(
-            self.protocol,
-            self.domain_size,
-            self.q,
-            math.floor(self.laws.mean_size),
-            cells=self.summary_size,
-            hits=self._hits,
-            support_counts=self.support_counts,
-            bits=self.bits,
-        )
+        return ColumnCrafter(self)
 
 
 @dataclass(frozen=True)

@@ -250,9 +250,9 @@ class LLH(FrequencyOracle):
     @cached_property
     def _sizes(self) -> Int64Array:
         """The number of items that each report supports."""
-        return self._hits(np.arange(self.domain_size))
+        return self.hits(np.arange(self.domain_size))
 
-    def _hits(self, items: Int64Array) -> Int64Array:
+    def hits(self, items: Int64Array) -> Int64Array:
         """Return the number of the items that each of the g^(k+1) reports supports."""
         if items.size < self.hash_range:
             seeds = np.arange(self.seed_count)[:, None]
@@ -271,7 +271,7 @@ class LLH(FrequencyOracle):
         weights[: self.domain_size] = values
         return bucket_sums(weights, self.hash_range, self.digits)
 
-    def _weights(self, weights: FloatArray) -> FloatArray:
+    def support_sums(self, weights: FloatArray) -> FloatArray:
         """Return the sum of the weights of the reports that support each item."""
         sums = support_sums(weights, self.hash_range, self.digits)
         return sums[: self.domain_size]
@@ -293,7 +293,7 @@ class LLH(FrequencyOracle):
             hits=_LinearHits(self.p, self.q, self),
             joint_support=JointSupport(joint_support),
             all_supporting=AllSupporting(0, self.everything),
-            report_sums=ReportSums(self.summary_size, self._masses, self._weights),
+            report_sums=ReportSums(self.summary_size, self._masses, self.support_sums),
             log_likelihood=self._log_likelihood,
         )
 
@@ -312,27 +312,9 @@ class LLH(FrequencyOracle):
 
     @property
     def crafter(self) -> Crafter:
-        protocol = (self.protocol, self.domain_size, self.q, math.floor(self.laws.mean_size))
-        if self.assigned_seeds:
-            return AssignedSeedCrafter(
-                *protocol,
-                hash_range=self.hash_range,
-                draw_seeds=self.draw_seeds,
-                buckets=self.buckets,
-                hits=self._hits,
-                support_sums=self._weights,
-                size_law=self._size_law,
-            )
-        return LinearCrafter(
-            *protocol,
-            cells=self.summary_size,
-            hits=self._hits,
-            support_counts=self.support_counts,
-            hash_range=self.hash_range,
-            digits=self.digits,
-        )
+        return AssignedSeedCrafter(self) if self.assigned_seeds else LinearCrafter(self)
 
-    def _size_law(self) -> FloatArray:
+    def size_law(self) -> FloatArray:
         """Return the law of the sizes of honest reports of users whose items are uniform."""
         uniform = np.full(self.domain_size, 1 / self.domain_size)
         law: FloatArray = np.zeros(self.domain_size + 1)
@@ -355,7 +337,7 @@ class _LinearHits(HitLaw):
         span = self._affine_span(items)
         if not np.isin(span[span < self.oracle.domain_size], items).all():
             return None
-        hits = self.oracle._hits(items)
+        hits = self.oracle.hits(items)
         return np.bincount(hits, minlength=len(items) + 1) / hits.size
 
     def _affine_span(self, items: Int64Array) -> Int64Array:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.seed_crafter import SeedCrafter
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.laws import JointSupport, Laws
@@ -156,18 +155,8 @@ class OLH(FrequencyOracle):
         return IndependentSimulation(self, encoded_q=self.q)
 
     @property
-    def crafter(self) -> Crafter:
-        laws = self.laws
-        return SeedCrafter(
-            self.protocol,
-            self.domain_size,
-            self.q,
-            math.floor(laws.mean_size),
-            hash_range=self.hash_range,
-            sizes=laws.size_law(),
-            encode=self.encode,
-            join=self.reports,
-        )
+    def crafter(self) -> SeedCrafter:
+        return SeedCrafter(self)
 
 
 class SeedBucketForm(WireForm):

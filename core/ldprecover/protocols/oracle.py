@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover.crafting.crafter import COINS, CoinCrafter, Crafter
+from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.encoding_search import EncodingCrafter
 from ldprecover.errors import ParameterError
 from ldprecover.laws import (
@@ -26,7 +26,6 @@ from ldprecover.laws import (
     JointSupport,
     Laws,
     OneItemHits,
-    required,
 )
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.simulation import Simulation
@@ -332,23 +331,7 @@ class FrequencyOracle(ABC):
 
 def crafter_of(oracle: FrequencyOracle) -> Crafter:
     """Return the crafter of a protocol; where it has none, a search among encoded items."""
-    if oracle.crafter is not None:
-        return oracle.crafter
-    return EncodingCrafter(
-        oracle.protocol,
-        oracle.domain_size,
-        oracle.q,
-        math.floor(oracle.laws.mean_size),
-        encode=oracle.encode,
-        supports=oracle.supports,
-        support_counts=oracle.support_counts,
-    )
-
-
-def coins_of(oracle: FrequencyOracle) -> CoinCrafter:
-    """Return the coin crafter of a protocol. Raises ParameterError where it has none."""
-    coins = None if oracle.crafter is None else oracle.crafter.coins
-    return required(coins, oracle.protocol, COINS)
+    return oracle.crafter or EncodingCrafter(oracle)
 
 
 def tiles(shape: tuple[int, int]) -> Iterator[slice]:

@@ -77,9 +77,7 @@ class UnaryEncoding(FrequencyOracle):
 
     @property
     def crafter(self) -> BitCrafter | None:
-        laws, k = self.laws, self.fixed_size
-        expected_size = math.floor(laws.mean_size) if k is None else k
-        return BitCrafter(self.protocol, self.domain_size, self.q, expected_size, laws.size_law())
+        return BitCrafter(self)
 
     @property
     def laws(self) -> Laws:

@@ -5,7 +5,7 @@ import pytest
 
 from ldprecover import ParameterError
 from ldprecover.crafting.crafter import Aim
-from ldprecover.protocols import LLH, coins_of, crafter_of
+from ldprecover.protocols import LLH, crafter_of
 from ldprecover.testing.tolerances import assert_counts
 
 BETA, D, M = 0.05, 102, 40_000
@@ -81,8 +81,8 @@ def test_best_bucket_is_chosen_under_every_seed(g: int) -> None:
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.9])
 def test_coins_have_exact_support(rate: float) -> None:
     oracle = assigned(1.0, 30, 3)
-    reports = coins_of(oracle).craft(ITEMS, rate, M, rng())
-    assert_counts(oracle.support_counts(reports), coins_of(oracle).support(ITEMS, rate), M)
+    craft, support = crafter_of(oracle).coin_reports(ITEMS, rate)
+    assert_counts(oracle.support_counts(craft(M, rng())), support(M), M)
 
 
 def test_uniform_reports_have_assigned_seeds() -> None:

@@ -9,7 +9,8 @@ import pytest
 from tests.toy_protocols import Bare, Subsets
 
 from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.protocols import PROTOCOLS, Aim, coins_of, crafter_of
+from ldprecover.crafting.crafter import Crafter
+from ldprecover.protocols import PROTOCOLS, Aim, crafter_of
 from ldprecover.testing.tolerances import assert_counts
 from ldprecover.types import FloatArray, Reports
 
@@ -59,13 +60,13 @@ def test_crafted_reports_support_what_is_expected(
 @over_oracles
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate: float) -> None:
-    targets = np.array([5, 0, 17, 11])
-    if crafter_of(oracle).coins is None:
-        with pytest.raises(ParameterError, match=f"{oracle.protocol} lacks"):
-            coins_of(oracle)
+    crafter, targets = crafter_of(oracle), np.array([5, 0, 17, 11])
+    if type(crafter).coin_reports is Crafter.coin_reports:
+        with pytest.raises(ParameterError, match=f"^{oracle.protocol} lacks reports crafted by"):
+            crafter.coin_reports(targets, rate)
         return
-    reports = coins_of(oracle).craft(targets, rate, M, rng(), search=20)
-    assert_expected(oracle, reports, coins_of(oracle).support(targets, rate, search=20))
+    craft, support = crafter.coin_reports(targets, rate, search=20)
+    assert_expected(oracle, craft(M, rng()), support(M))
 
 
 @pytest.mark.parametrize("size", [D, D / 2, 1, 0])
@@ -88,7 +89,7 @@ def test_reports_of_a_fixed_size_keep_it() -> None:
             )
     for reports in (
         crafter_of(oracle).uniform_reports(50, rng()),
-        coins_of(oracle).craft(np.arange(8), 0.9, 50, rng()),
+        crafter_of(oracle).coin_reports(np.arange(8), 0.9)[0](50, rng()),
     ):
         assert (oracle.supports(reports).sum(axis=1) == 5).all()
 
@@ -102,5 +103,3 @@ def test_a_protocol_without_a_crafter_is_named() -> None:
     ):
         with pytest.raises(ParameterError, match=r"^bare lacks .*: it states no crafter$"):
             call()
-    with pytest.raises(ParameterError, match=r"^bare lacks reports crafted by coins$"):
-        coins_of(oracle)

@@ -21,7 +21,7 @@ from ldprecover import (
     frequency_oracle,
 )
 from ldprecover.crafting.bit_vectors import BitCrafter
-from ldprecover.laws import IndependentSizes, Laws
+from ldprecover.laws import Laws
 from ldprecover.protocols import PROTOCOLS, Simulation, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.unary import BitsForm
@@ -144,8 +144,7 @@ class Greedy(OUE):
 
     @property
     def crafter(self) -> GreedyCrafter:
-        sizes = IndependentSizes(self.domain_size, self.p, self.q)
-        return GreedyCrafter(self.protocol, self.domain_size, self.q, 6, sizes)
+        return GreedyCrafter(self)
 
 
 BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
