@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover_attacker.base import Attack
-from ldprecover_client.answers import Round
 from ldprecover_client.bulk import BATCH_SIZE, simulate_users
+from ldprecover_client.calls import Round
 from ldprecover_client.http import Client
 from ldprecover_client.progress import Progress
 

@@ -1,12 +1,13 @@
 """The command line: all commands; errors become one line and an exit code here."""
 
+import os
 import re
 import signal
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -16,18 +17,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ldprecover_cli import admin, file, plan, result, round, send, sim, study
-from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import summary
 from ldprecover_cli.interrupts import exit_interrupted
 from ldprecover_cli.output import fail, note, warn
-from ldprecover_client.transport_security import InsecureTransportWarning
+from ldprecover_client.errors import InsecureTransportWarning
 
 _HELP = ["-h", "--help"]
-
-_WITHOUT_PLUGINS = ("admin", "serve")
-"""Commands that load plugins themselves if they need any; the server those of its settings."""
 
 
 class _RootGroup(TyperGroup):
@@ -62,6 +59,8 @@ app = typer.Typer(
 def run(arguments: list[str]) -> int:
     """Run one command line; return its exit code. An error is the last line on standard error."""
     state = SimpleNamespace(debug=False)
+    if "_LDPRECOVER_COMPLETE" in os.environ:  # a shell asks for words, and no command runs
+        _load_plugins(lambda error: None)
     try:
         with _warnings_as_lines():
             # Standalone, typer would draw a box around each error and exit.
@@ -179,8 +178,17 @@ def ldprecover(
     Example: ldprecover round open drinks --epsilon 1 --item tea --item coffee
     """
     ctx.obj.debug = debug
-    if ctx.invoked_subcommand not in _WITHOUT_PLUGINS:
-        load_plugins(warn)
+    if ctx.invoked_subcommand not in ("admin", "serve"):  # which load their own, if any
+        _load_plugins(warn)
+
+
+def _load_plugins(failed: Callable[[Any], None]) -> None:
+    """Load all installed plugins, and call `failed` for each that fails to load."""
+    groups = (f"ldprecover.{kind}" for kind in ("protocols", "methods", "attacks"))
+    if any(entry_points(group=group) for group in groups):
+        from ldprecover_attacker.plugins import load
+
+        load(failed=failed)
 
 
 def serve() -> None:

@@ -1,32 +1,13 @@
 """Values for shell completion, looked up only when a person presses Tab."""
 
-from collections.abc import Callable
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ldprecover import PluginError
+from typing import Any
 
 _SECONDS = 1.0
 """Timeout for a server's list of rounds."""
 
 
-def load_plugins(failed: "Callable[[PluginError], None]" = lambda _: None) -> None:
-    """Load all installed plugins, and call `failed` for each that fails to load.
-
-    Without installed plugins it imports nothing.
-    """
-    if any(
-        entry_points(group=f"ldprecover.{kind}") for kind in ("protocols", "methods", "attacks")
-    ):
-        from ldprecover_attacker.plugins import load
-
-        load(failed=failed)
-
-
 def attacks() -> list[str]:
     """Return the names of all attacks."""
-    load_plugins()
     from ldprecover_attacker import ATTACKS
 
     return sorted(ATTACKS)
@@ -34,7 +15,6 @@ def attacks() -> list[str]:
 
 def protocols() -> list[str]:
     """Return the names of all protocols, and "auto"."""
-    load_plugins()
     from ldprecover.protocols import PROTOCOLS
 
     return [*PROTOCOLS, "auto"]
@@ -42,7 +22,6 @@ def protocols() -> list[str]:
 
 def methods() -> list[str]:
     """Return the names of all recovery methods."""
-    load_plugins()
     from ldprecover.recovery import METHODS
 
     return list(METHODS)

@@ -199,7 +199,7 @@ def _number(text: str) -> float | None:
 
 def quick_retries() -> "Retries":
     """Return retries for interactive use: give up after 15 seconds."""
-    from ldprecover_client.retry import Retries
+    from ldprecover_client.http import Retries
 
     return Retries(attempts=4, base=0.2, longest=5.0, total=15.0)
 

@@ -11,8 +11,8 @@ from ldprecover.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`
-    from ldprecover_client.answers import *
     from ldprecover_client.bulk import *
+    from ldprecover_client.calls import *
     from ldprecover_client.datasets import *
     from ldprecover_client.errors import *
     from ldprecover_client.http import *
@@ -20,24 +20,20 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.population import *
     from ldprecover_client.progress import *
     from ldprecover_client.reporter import *
-    from ldprecover_client.retry import *
-    from ldprecover_client.transport_security import *
 
 _MODULES = {
-    "answers": "Frequencies Round RoundStatus RoundSummary TopItem Verdict",
+    "calls": "Frequencies Round RoundStatus RoundSummary TopItem Verdict",
     "bulk": "BulkReceipt submit_reports",
     "datasets": "DATASETS Dataset load_dataset",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "
-    "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InvalidAnswerError "
-    "LedgerError LimitError RefusedError ServerError UnansweredError "
+    "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InsecureTransportWarning "
+    "InvalidAnswerError LedgerError LimitError RefusedError ServerError UnansweredError "
     "UnknownItemError UnknownProtocolError",
-    "http": "AsyncClient Client",
+    "http": "AsyncClient Client Retries",
     "ledger": "Entry Ledger",
     "population": "Population",
     "progress": "progress_bar",
     "reporter": "AsyncReporter Receipt Reporter",
-    "retry": "Retries",
-    "transport_security": "InsecureTransportWarning",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)

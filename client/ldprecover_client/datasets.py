@@ -18,8 +18,8 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover.items import label_fault, labels_fault
 from ldprecover.protocols import MAX_DOMAIN_SIZE
+from ldprecover.rounds.parameters import label_fault, labels_fault
 from ldprecover_client.errors import DatasetError
 
 DATASETS = {

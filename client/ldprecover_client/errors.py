@@ -141,3 +141,10 @@ class UnansweredError(ClientError):
         self.retry_after = retry_after
         self.in_doubt = in_doubt
         super().__init__(message)
+
+
+class InsecureTransportWarning(UserWarning):
+    """A key or ticket is sent over plain http:// to another machine.
+
+    Anyone on the network path can read and use it.
+    """

@@ -1,26 +1,29 @@
-"""Synchronous and asynchronous HTTP clients.
-
-`calls` has the requests, `retry` the retry policy, and `answers` the readers of responses.
-"""
+"""Synchronous and asynchronous HTTP clients that retry; `calls` has the requests they send."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import functools
+import math
 import os
 import random
 import ssl
 import time
+import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
+from ipaddress import ip_address
 from typing import Any, Generic, Self, TypeVar
 
 from ldprecover_client import calls
 from ldprecover_client._httpx import httpx
-from ldprecover_client.answers import (
+from ldprecover_client.calls import (
     Answer,
+    Call,
     Frequencies,
     JsonObject,
     Round,
@@ -28,22 +31,13 @@ from ldprecover_client.answers import (
     RoundSummary,
     problem_in,
 )
-from ldprecover_client.calls import Call
 from ldprecover_client.errors import (
     ArgumentError,
+    InsecureTransportWarning,
     InvalidAnswerError,
     RefusedError,
     UnansweredError,
 )
-from ldprecover_client.retry import (
-    Backoff,
-    Retries,
-    is_transient,
-    is_unprocessed,
-    may_follow_work,
-    retry_after_seconds,
-)
-from ldprecover_client.transport_security import is_loopback, warn_if_unencrypted
 from ldprecover_interface.analysis import Alarms, Methods
 from ldprecover_interface.certificates import Certified
 from ldprecover_interface.operation import Version
@@ -58,6 +52,11 @@ _MAX_CONNECTIONS = 100
 # httpcore's pool scans its connections quadratically at the start and end of each request: 100
 # users on 100 connections take twice the processor time of 100 users on 20.
 _MAX_ASYNC_CONNECTIONS = 20
+_MAX_DOUBLINGS = 62  # base * 2.0**62 is past any `longest`, and is still a finite float
+_UNPROCESSED = (408, 429)
+"""The server did nothing: the request came too slowly, or too many came."""
+_AFTER_WORK = (500, 504)
+"""The work may have been done in full, and then failed or timed out."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 Transport = httpx.BaseTransport
@@ -105,22 +104,132 @@ def _tls_context(url: str) -> ssl.SSLContext:
     Reading the trusted certificates blocks an event loop for tens of milliseconds. A process reads
     them once, unless the environment names other ones.
     """
-    if httpx.URL(url).scheme == "http":
-        return _no_tls_context()
-    return _trusting_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    names = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    return _cached_context(httpx.URL(url).scheme, *names)
 
 
 @functools.cache
-def _no_tls_context() -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
-@functools.cache
-def _trusting_context(file: str | None, folder: str | None) -> ssl.SSLContext:
+def _cached_context(scheme: str, file: str | None, folder: str | None) -> ssl.SSLContext:
+    if scheme == "http":
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.create_ssl_context()  # reads the same two from the environment
 
 
 _installed_version = functools.cache(installed_version)
+
+_warned: set[tuple[str, str]] = set()
+"""Host and kind of secret of each warning of this process."""
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether a URL names this machine, so that requests stay on it."""
+    host = httpx.URL(url).host
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def warn_if_unencrypted(url: str, secret: str, *, stacklevel: int = 2) -> None:
+    """Warn if a "key" or "ticket" goes to another machine without TLS; once a host and process."""
+    parsed = httpx.URL(url)
+    warning = (parsed.netloc.decode(), secret)
+    if parsed.scheme == "http" and warning not in _warned and not is_loopback(url):
+        warnings.warn(
+            f"the {secret} goes to {warning[0]} over plain http, where it can be read on the way "
+            "and used by others: use https",
+            InsecureTransportWarning,
+            stacklevel=stacklevel + 1,
+        )
+        _warned.add(warning)  # not reached if a filter turns the warning into an error
+
+
+@dataclass(frozen=True)
+class Retries:
+    """Retry policy: at most `attempts` sends in `total` seconds, waits of up to `longest` seconds.
+
+    The wait before the i-th retry is Retry-After, up to `longest`, plus a uniform draw from 0 to
+    min(longest, base * 2^i) ("full jitter"). The defaults outlast a server's restart and end within
+    two minutes and one request. `on_wait` is called with the seconds before each wait, in the
+    thread that waits. Raises ArgumentError.
+
+        Client("http://localhost:8000", retries=Retries(attempts=3, total=10))
+    """
+
+    attempts: int = 8
+    base: float = 0.5
+    longest: float = 30.0
+    total: float = 120.0
+    on_wait: Callable[[float], object] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ArgumentError("attempts must be at least 1")
+        for name in ("base", "longest", "total"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ArgumentError(f"{name} must be a number of seconds, 0 or more")
+
+    def delay(self, retry: int, retry_after: float | None, uniform: float) -> float:
+        """Return the seconds before retry 0, 1, ...; `uniform` is a random number in [0, 1)."""
+        jitter = uniform * min(self.longest, self.base * 2.0 ** min(retry, _MAX_DOUBLINGS))
+        return min(retry_after or 0.0, self.longest) + jitter
+
+
+class Backoff:
+    """Counts the failures of one request against a policy. Does no I/O."""
+
+    def __init__(
+        self,
+        policy: Retries,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._draw = draw
+        self._start = clock()
+        self.failures = 0
+        self.in_doubt = False
+        """Whether the server may have processed a send that failed."""
+
+    def after_failure(self, retry_after: float | None = None) -> float | None:
+        """Return the seconds to wait before the next send, or None to give up."""
+        delay = self._policy.delay(self.failures, retry_after, self._draw())
+        self.failures += 1
+        if self.failures >= self._policy.attempts:
+            return None
+        if self._clock() - self._start + delay > self._policy.total:
+            return None
+        if self._policy.on_wait is not None:
+            self._policy.on_wait(delay)
+        return delay
+
+
+def is_transient(status: int) -> bool:
+    """Return whether a later try may succeed: 408, 429, or 5xx except 501 and 505.
+
+    507, a full disk, is transient: the operator frees space, and no other server has the report.
+    """
+    return status in _UNPROCESSED or (500 <= status < 600 and status not in (501, 505))
+
+
+def retry_after_seconds(value: str | None, date: str | None = None) -> float | None:
+    """Return the seconds of a Retry-After header, None if it is absent or malformed.
+
+    An HTTP date counts from the response's own `Date`, so the user's clock may be wrong.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text) if len(text) <= 9 else math.inf
+    try:
+        until = parsedate_to_datetime(text).timestamp()
+        now = parsedate_to_datetime(date).timestamp() if date else time.time()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, until - now)
 
 
 class _BaseClient(Generic[AnyTransport]):
@@ -216,17 +325,17 @@ class _BaseClient(Generic[AnyTransport]):
         if isinstance(outcome, httpx.TransportError):
             return self._pause_after_error(call, backoff, outcome)
         status = outcome.status
-        if not is_transient(status) or not (call.repeatable or is_unprocessed(status)):
+        if not is_transient(status) or not (call.repeatable or status in _UNPROCESSED):
             return None
         problem = problem_in(outcome)
         # An analysis that failed or timed out would do so again. A response without a problem is
         # from a proxy, which knows nothing of the analysis.
-        is_futile = call.is_analysis and may_follow_work(status)
+        is_futile = call.is_analysis and status in _AFTER_WORK
         if is_futile and problem is not None:
             return None
         # An operator has to restart the server, which takes longer than all retries.
         is_futile = is_futile or (problem is not None and problem.slug == "plugin-not-loaded")
-        backoff.in_doubt = backoff.in_doubt or not is_unprocessed(status)
+        backoff.in_doubt = backoff.in_doubt or status not in _UNPROCESSED
         headers = outcome.headers
         retry_after = retry_after_seconds(headers.get("retry-after"), headers.get("date"))
         delay = backoff.after_failure(retry_after)

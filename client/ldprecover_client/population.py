@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldprecover import FrequencyOracle
 from ldprecover.protocols import MAX_USERS
-from ldprecover_client.answers import Round
 from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, simulate_users
+from ldprecover_client.calls import Round
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client

@@ -9,11 +9,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from ldprecover import ParameterError, RoundParameters
+from ldprecover.errors import ParameterError
 from ldprecover.protocols.wire import pack
-from ldprecover.rounds.means import is_for_numbers, round_numbers
-from ldprecover_client.answers import Round
-from ldprecover_client.calls import validate_ticket
+from ldprecover.rounds.parameters import RoundParameters
+from ldprecover_client.calls import Round, validate_ticket
 from ldprecover_client.errors import (
     AccessError,
     AlreadyReportedError,
@@ -26,9 +25,8 @@ from ldprecover_client.errors import (
     UnansweredError,
     UnknownItemError,
 )
-from ldprecover_client.http import AsyncClient, Client, server_url
+from ldprecover_client.http import AsyncClient, Client, server_url, warn_if_unencrypted
 from ldprecover_client.ledger import Entry, Ledger
-from ldprecover_client.transport_security import warn_if_unencrypted
 from ldprecover_interface.submissions import Accepted
 
 MAX_EPSILON = 2.0
@@ -257,7 +255,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
     (`ldprecover.rounds.means`) a str, int or float is the number itself.
     """
     items = parameters.items
-    if is_for_numbers(parameters):
+    if parameters.is_for_numbers:
         return _number_item(value)
     if isinstance(value, str):
         try:
@@ -277,6 +275,8 @@ def _item(parameters: RoundParameters, value: Value) -> int:
 
 def _number_item(value: Value) -> int:
     """Return the item that a number from -1 to 1 becomes, by the operating system's randomness."""
+    from ldprecover.rounds.means import round_numbers
+
     try:
         number = math.nan if isinstance(value, bool) else float(value)
         return int(round_numbers([number])[0])

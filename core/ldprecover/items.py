@@ -1,8 +1,7 @@
-"""Item labels and indices: checks, and the conversion of labels into indices."""
+"""Item indices: checks, texts, and the conversion of labels into indices."""
 
 import operator
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from ldprecover.errors import ParameterError
@@ -12,38 +11,6 @@ MAX_CANARIES = 100
 
 _MOST_LABELS = 10
 _SHOWN = 80  # characters of a label that a message repeats
-
-
-def label_fault(label: str) -> str | None:
-    """Return why a text is not a label, as the end of a sentence about the item; None if it is one.
-
-    A label can be written in UTF-8, has no control character, and has a visible character.
-    """
-    if not label:
-        return "is empty"
-    if label.isprintable() and not label.isspace():
-        return None
-    kinds = [unicodedata.category(character) for character in label]
-    if "Cs" in kinds:
-        return "holds half a surrogate pair, which UTF-8 cannot write"
-    if "Cc" in kinds:
-        return f"holds a control character, U+{ord(label[kinds.index('Cc')]):04X}"
-    if all(kind[0] == "Z" or kind == "Cf" for kind in kinds):
-        return "is blank: it has nothing but white space and characters without width"
-    return None
-
-
-def labels_fault(labels: Sequence[str]) -> str | None:
-    """Return why texts are not the distinct labels of items, naming the first that is not one; None
-    if they are.
-    """
-    first: dict[str, int] = {}
-    for i, label in enumerate(labels):
-        if (fault := label_fault(label)) is not None:
-            return f"item {i} {fault}"
-        if (before := first.setdefault(label, i)) != i:
-            return f"items must be distinct, and {label[:_SHOWN]!r} is item {before} and item {i}"
-    return None
 
 
 def target_indices(

@@ -1,8 +1,8 @@
-"""Rules of every message: strict types, finite numbers, and parameters of single protocols."""
+"""Rules of every message: strict types and finite numbers."""
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import (
@@ -10,15 +10,10 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     GetPydanticSchema,
-    ValidationError,
-    model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
-from ldprecover.protocols import own_parameters
 from ldprecover.types import FloatArray, Int64Array
 
 ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
@@ -94,77 +89,6 @@ class Request(Message):
     """Base of what callers send: an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", regex_engine="python-re")
-
-
-class OwnParametersMixin(Message):
-    """Adds the parameters that belong to single protocols, as `hash_range` belongs to OLH.
-
-    They are looked up when a message is read, so a plugin may register its protocol after import.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    own_required: ClassVar[bool] = True
-    """Whether a response always has the parameters that the class does not declare."""
-
-    @property
-    def own(self) -> dict[str, int | None]:
-        """Every protocol's own parameters by name; None for one that the round does not have."""
-        extra = self.model_extra or {}
-        return {name: extra.get(name) for name in own_parameters()}
-
-    @model_validator(mode="after")
-    def _check_own(self) -> Self:
-        errors = [
-            InitErrorDetails(type=fault, loc=(name,), input=value)
-            for name, value in (self.model_extra or {}).items()
-            if (fault := self._fault(name, value))
-        ]
-        if errors:
-            raise ValidationError.from_exception_data(type(self).__name__, errors)
-        return self
-
-    @classmethod
-    def _fault(cls, name: str, value: object) -> PydanticCustomError | None:
-        """Return what is wrong with a field that the class does not declare, if anything is."""
-        is_request = issubclass(cls, Request)
-        if name not in own_parameters():
-            return _UNKNOWN if is_request else None
-        low, high = _range(name) if is_request else (0, (1 << 63) - 1)
-        allowed = value is None or (type(value) is int and low <= value <= high)
-        return None if allowed else _NOT_ALLOWED
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        schema = handler(core_schema)
-        target = handler.resolve_ref_schema(schema)
-        is_request = issubclass(cls, Request)
-        for name, parameters in own_parameters().items():
-            low, high = _range(name)
-            limits = {"minimum": low, "maximum": high} if is_request else {}
-            target["properties"].setdefault(
-                name,
-                {
-                    "anyOf": [{"type": "integer", **limits}, {"type": "null"}],
-                    "description": "; ".join(dict.fromkeys(each.meaning for each in parameters)),
-                },
-            )
-            if cls.own_required and not is_request:
-                target["required"].append(name)
-        target["additionalProperties"] = not is_request
-        return schema
-
-
-_UNKNOWN = PydanticCustomError("extra_forbidden", "the field is not known")
-_NOT_ALLOWED = PydanticCustomError("own_parameter", "the value is not allowed")
-
-
-def _range(name: str) -> tuple[int, int]:
-    """Return the least and greatest value that any protocol allows for its own parameter."""
-    parameters = own_parameters()[name]
-    return min(each.low for each in parameters), max(each.high for each in parameters)
 
 
 def optional(*names: str) -> Any:

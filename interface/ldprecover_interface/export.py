@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from ldprecover_interface.base import Count, OwnParametersMixin, Text, optional
-from ldprecover_interface.rounds import Items
+from ldprecover_interface.base import Count, Text, optional
+from ldprecover_interface.rounds import Items, OwnParametersMixin
 
 
 class Export(OwnParametersMixin):

@@ -35,8 +35,3 @@ CERTIFICATE = "/certificate"
 
 SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 """Matches the paths that reports are posted to; its group is the round, None for the current."""
-
-
-def round_path(round_id: str) -> str:
-    """Return the path of a round."""
-    return f"{ROUNDS}/{round_id}"

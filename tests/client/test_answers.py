@@ -28,7 +28,7 @@ from ldprecover_client import (
     UnknownProtocolError,
     Verdict,
 )
-from ldprecover_client.answers import (
+from ldprecover_client.calls import (
     Answer,
     problem_in,
     read_certificate,

@@ -8,8 +8,7 @@ import pytest
 from ldprecover.planning import PlanRequest
 from ldprecover.planning import plan as library_plan
 from ldprecover_client import ArgumentError, InvalidAnswerError
-from ldprecover_client.answers import Answer
-from ldprecover_client.calls import alarms, open_round, plan, recover
+from ldprecover_client.calls import Answer, alarms, open_round, plan, recover
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.client.messages import RECOVERY
 
-from ldprecover_client.answers import Answer, read_recovery
+from ldprecover_client.calls import Answer, read_recovery
 from ldprecover_client.errors import InvalidAnswerError
 
 CONCLUDED: dict[str, Any] = {

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover_client import ArgumentError, Retries
-from ldprecover_client.retry import Backoff, is_transient, retry_after_seconds
+from ldprecover_client.http import Backoff, is_transient, retry_after_seconds
 
 
 class Clock:
@@ -80,7 +80,7 @@ def test_retry_after_is_seconds_or_date(value: str | None, date: str | None, sec
 
 
 def test_retry_after_date_falls_back_to_clock(monkeypatch):
-    monkeypatch.setattr("ldprecover_client.retry.time.time", lambda: 946684769.0)
+    monkeypatch.setattr("ldprecover_client.http.time.time", lambda: 946684769.0)
     assert retry_after_seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 30.0
 
 

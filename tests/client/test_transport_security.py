@@ -9,7 +9,7 @@ from ldprecover_client import (
     InsecureTransportWarning,
     Ledger,
     Reporter,
-    transport_security,
+    http,
 )
 from ldprecover_client._httpx import httpx
 
@@ -19,7 +19,7 @@ REMOTE = "http://collector.test"
 
 @pytest.fixture(autouse=True)
 def _nothing_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport_security, "_warned", set())
+    monkeypatch.setattr(http, "_warned", set())
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def _nothing_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_is_loopback(url: str, here: bool):
-    assert transport_security.is_loopback(url) is here
+    assert http.is_loopback(url) is here
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient, Reporter, AsyncReporter])

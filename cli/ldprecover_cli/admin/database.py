@@ -4,7 +4,6 @@ from dataclasses import asdict
 
 import typer
 
-from ldprecover_cli.completion import load_plugins
 from ldprecover_cli.options import DatabaseUrl, Json
 from ldprecover_cli.output import console, note, plain_table, print_json, warn
 
@@ -37,9 +36,10 @@ def check(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
     Example: ldprecover admin check --database-url sqlite:///ldprecover.db
     """
     import ldprecover_server
+    from ldprecover_attacker.plugins import load
     from ldprecover_cli.serve import database
 
-    load_plugins(warn)
+    load(failed=warn)
     with database(database_url) as settings:
         findings = ldprecover_server.check(settings)
     if json:

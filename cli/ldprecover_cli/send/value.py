@@ -51,7 +51,6 @@ def value(
 
     Example: ldprecover send value -- -0.25 moods
     """
-    from ldprecover.rounds.means import is_for_numbers
     from ldprecover_client.errors import UnansweredError, UnknownItemError
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON, Ledger
     from ldprecover_client.reporter import MAX_EPSILON, Reporter
@@ -69,7 +68,7 @@ def value(
         try:
             receipt = reporter.report(value)
         except UnknownItemError:
-            if not is_for_numbers(status.parameters):
+            if not status.parameters.is_for_numbers:
                 check_items([value], status.parameters.items, round)
             raise
         except UnansweredError as error:

@@ -29,7 +29,7 @@ def read_tickets(file: Path | None) -> tuple[str, ...] | None:
 
     Raises UsageError for other text and duplicates.
     """
-    from ldprecover_client.answers import TICKET
+    from ldprecover_client.calls import TICKET
 
     if file is None:
         return None

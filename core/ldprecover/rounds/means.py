@@ -19,16 +19,10 @@ from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.sampling import words_from
-from ldprecover.rounds.parameters import RoundParameters
+from ldprecover.rounds.parameters import NUMBER_ITEMS
 from ldprecover.types import Int64Array, Rng
 
-ITEMS = ("-1", "1")
-"""The items of a round for numbers, in this order."""
-
-
-def is_for_numbers(parameters: RoundParameters) -> bool:
-    """Return whether a round is for numbers: reports of one item, over ITEMS."""
-    return parameters.items == ITEMS and parameters.oracle.traits.one_item
+ITEMS = NUMBER_ITEMS
 
 
 def round_numbers(numbers: ArrayLike, rng: Rng | None = None) -> Int64Array:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 from ldprecover.errors import ParameterError
-from ldprecover.items import labels_fault
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
+
+NUMBER_ITEMS = ("-1", "1")
+"""The items of a round for numbers, in this order; see `ldprecover.rounds.means`."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,11 @@ class RoundParameters:
         """The values of the protocol's own parameters by name."""
         return self.oracle.own
 
+    @property
+    def is_for_numbers(self) -> bool:
+        """Whether users report numbers from -1 to 1: reports of one item, over NUMBER_ITEMS."""
+        return self.items == NUMBER_ITEMS and self.oracle.traits.one_item
+
     @cached_property
     def oracle(self) -> FrequencyOracle:
         """The frequency oracle with these parameters."""
@@ -99,3 +107,35 @@ def text_bytes(*texts: str) -> bytes:
     """Return each text as a u4 length, little-endian, and its UTF-8 bytes."""
     encoded = [text.encode() for text in texts]
     return b"".join(struct.pack("<I", len(utf8)) + utf8 for utf8 in encoded)
+
+
+def label_fault(label: str) -> str | None:
+    """Return why a text is not a label, as the end of a sentence about the item; None if it is one.
+
+    A label can be written in UTF-8, has no control character, and has a visible character.
+    """
+    if not label:
+        return "is empty"
+    if label.isprintable() and not label.isspace():
+        return None
+    kinds = [unicodedata.category(character) for character in label]
+    if "Cs" in kinds:
+        return "holds half a surrogate pair, which UTF-8 cannot write"
+    if "Cc" in kinds:
+        return f"holds a control character, U+{ord(label[kinds.index('Cc')]):04X}"
+    if all(kind[0] == "Z" or kind == "Cf" for kind in kinds):
+        return "is blank: it has nothing but white space and characters without width"
+    return None
+
+
+def labels_fault(labels: Sequence[str]) -> str | None:
+    """Return why texts are not the distinct labels of items, naming the first that is not one; None
+    if they are.
+    """
+    first: dict[str, int] = {}
+    for i, label in enumerate(labels):
+        if (fault := label_fault(label)) is not None:
+            return f"item {i} {fault}"
+        if (before := first.setdefault(label, i)) != i:
+            return f"items must be distinct, and {label[:80]!r} is item {before} and item {i}"
+    return None

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess, StartServer
 
-from ldprecover_client import Ledger, transport_security
+from ldprecover_client import Ledger, http
 from ldprecover_client._httpx import httpx
 
 TICKET = "w" * 22 + "." + "w" * 22
@@ -91,7 +91,7 @@ def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: Server
 
 def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch):
     """No resolver knows the name (RFC 6761), so nothing is sent."""
-    monkeypatch.setattr(transport_security, "_warned", set())
+    monkeypatch.setattr(http, "_warned", set())
     monkeypatch.setenv("no_proxy", "*")
     result = run("send value soup --url http://nowhere.invalid --key 'a key'")
     assert result.code == 1

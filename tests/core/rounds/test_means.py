@@ -15,7 +15,7 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
-from ldprecover.rounds.means import ITEMS, Mean, is_for_numbers, round_numbers
+from ldprecover.rounds.means import ITEMS, Mean, round_numbers
 
 EPSILON = 0.5
 ORACLE = frequency_oracle("grr", EPSILON, 2)
@@ -28,9 +28,9 @@ def reports(numbers: np.ndarray, seed: int) -> Tally:
 
 
 def test_only_grr_over_two_items_is_for_numbers() -> None:
-    assert is_for_numbers(RoundParameters("grr", EPSILON, ITEMS))
-    assert not is_for_numbers(RoundParameters("grr", EPSILON, ("1", "-1")))
-    assert not is_for_numbers(RoundParameters("oue", EPSILON, ITEMS))
+    assert RoundParameters("grr", EPSILON, ITEMS).is_for_numbers
+    assert not RoundParameters("grr", EPSILON, ("1", "-1")).is_for_numbers
+    assert not RoundParameters("oue", EPSILON, ITEMS).is_for_numbers
 
 
 def test_rounding_is_unbiased_and_keeps_the_ends() -> None:

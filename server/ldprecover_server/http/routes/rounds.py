@@ -88,7 +88,7 @@ def _open(services: Services, new: NewRound) -> Response:
         read_access=new.read_access,
         retention=new.retention,
     )
-    return _round(services, None, stored, info, 201, {"Location": paths.round_path(stored.id)})
+    return _round(services, None, stored, info, 201, {"Location": f"{paths.ROUNDS}/{stored.id}"})
 
 
 @router.get(
