@@ -39,7 +39,7 @@ def bars(
     panel: "Axes",
     ticks: Sequence[str],
     series: Mapping[str, Any],
-    colours: Sequence[str] = (),
+    colours: Sequence[str | None] = (),
     **text: Any,
 ) -> None:
     """Draw a group of bars at each tick, one of each series; `text` is the style of the ticks."""
@@ -51,8 +51,8 @@ def bars(
     panel.set_xticks(range(len(ticks)), ticks, **text)
 
 
-def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
-    """Return a figure without a window, and its panels by row and column; widths in inches.
+def grid(rows: int, columns: int) -> tuple["Figure", Any]:
+    """Return a figure without a window, and its panels by row and column.
 
     Raises ExperimentError without matplotlib.
     """
@@ -60,7 +60,7 @@ def grid(rows: int, columns: int, width: float = 2.8) -> tuple["Figure", Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, 2.1 * rows + 0.6), layout="constrained")
+    figure = Figure(figsize=(3.5 * columns, 2.1 * rows + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
 

@@ -4,8 +4,9 @@ The files are PNG and SVG; equal means give equal bytes.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
+from itertools import cycle, product
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from ldprecover import ParameterError
 from ldprecover_experiments.simulation.drawing import bars, grid, legend, plain_label
 from ldprecover_experiments.studies.cell_file import replaced
 from ldprecover_experiments.studies.cells import Cell
-from ldprecover_experiments.studies.paper import EXPERIMENTS, METHODS, PROTOCOLS, Experiment
+from ldprecover_experiments.studies.paper import EXPERIMENTS, METHODS, PROTOCOLS
 from ldprecover_experiments.studies.tables import Summary
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ _LOOK: dict[Any, Any] = {
     "axes.titlesize": 8.0,
     "legend.fontsize": 8.0,
 }
-_LINE: dict[str, Any] = {"marker": ".", "linewidth": 1}
+
+Panel = tuple[str, Sequence[Cell], Sequence[str]]
+"""A title, the settings, and the parameters that vary among them."""
+
+Looks = Mapping[str, Mapping[str, str]]
+"""Name of a method -> its label, and its colour if any."""
 
 
 def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, folder: Path) -> None:
@@ -37,108 +43,44 @@ def draw_figures(names: Sequence[str], data: Sequence[str], summary: Summary, fo
 
     with mpl.rc_context(_LOOK):
         for name, figure in _figures(names, data, summary):
-            _save(figure, folder / name)
-
-
-def _save(figure: "Figure", path: Path) -> None:
-    """Write a figure with its legend as PNG and SVG."""
-    legend(figure)
-    for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-        picture = BytesIO()
-        figure.savefig(picture, format=suffix, **options)
-        replaced(path.with_name(f"{path.name}.{suffix}"), picture.getvalue())
+            for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+                picture = BytesIO()
+                figure.savefig(picture, format=suffix, **options)
+                replaced(folder / f"{name}.{suffix}", picture.getvalue())
 
 
 def _figures(
     names: Sequence[str], data: Sequence[str], summary: Summary
 ) -> Iterator[tuple[str, "Figure"]]:
-    sweeps = [name for name in names if name.startswith("sweep-")]
+    sweeps = []
     for name in names:
         experiment = EXPERIMENTS[name]
-        if name in ("mse", "fg"):
-            yield name, _bars(experiment, data, summary)
-        elif experiment.varied and name not in sweeps:
-            rows = [[(experiment, source, protocol) for protocol in PROTOCOLS] for source in data]
-            yield name, _errors(rows, None, summary)
-    for source in data if sweeps else ():
-        for attack in ("aa-peaked", "aa-diffuse"):
-            rows = [[(EXPERIMENTS[each], source, p) for each in sweeps] for p in PROTOCOLS]
-            name = f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}"
-            yield name, _errors(rows, attack, summary)
-
-
-def _errors(
-    rows: Sequence[Sequence[tuple[Experiment, str, str]]], attack: str | None, summary: Summary
-) -> "Figure":
-    """Return a figure of rows of panels, each of an experiment, a data set and a protocol."""
-    figure, axes = grid(len(rows), len(rows[0]))
-    for row, shown in zip(axes, rows, strict=True):
-        for panel, (experiment, source, protocol) in zip(row, shown, strict=True):
-            cells = [
-                cell
-                for cell in experiment.cells(source, 1)
-                if cell.protocol == protocol and attack in (None, str(cell.attack))
+        looks = {method: METHODS[method] for method in experiment.figure_methods}
+        varied = [experiment.varied] if experiment.varied else []
+        if name.startswith("sweep-"):
+            sweeps.append(experiment)
+        elif looks:
+            cells = [cell for source in data for cell in experiment.cells(source, 1)]
+            yield name, _figure(_by_data(cells, varied), summary, looks, experiment.number)
+    for source, attack in product(data, ("aa-peaked", "aa-diffuse")) if sweeps else ():
+        rows = [
+            [
+                (
+                    f"{plain_label(source)}, {protocol.upper()}, {attack}",
+                    [
+                        cell
+                        for cell in sweep.cells(source, 1)
+                        if (cell.protocol, str(cell.attack)) == (protocol, attack)
+                    ],
+                    [str(sweep.varied)],
+                )
+                for sweep in sweeps
             ]
-            _draw(panel, experiment, cells, summary)
-            title = [plain_label(source), protocol.upper(), *([attack] if attack else [])]
-            panel.set_title(", ".join(title))
-        row[0].set_ylabel("MSE")
-    return figure
-
-
-def _draw(panel: "Axes", experiment: Experiment, cells: Sequence[Cell], summary: Summary) -> None:
-    assert experiment.varied is not None, experiment.name
-    labels = dict.fromkeys(cell.label for cell in cells)
-    for label, style in zip(labels, ("-", "--", ":"), strict=False):
-        line = [cell for cell in cells if cell.label == label]
-        x = [getattr(cell, experiment.varied) for cell in line]
-        for method in experiment.figure_methods:
-            heights = _heights(summary, line, method, experiment.number)
-            if points := [point for point in zip(x, heights, strict=True) if not isnan(point[1])]:
-                name, colour = METHODS[method]["label"], METHODS[method]["colour"]
-                name = f"{name}, {label}" if len(labels) > 1 else name
-                panel.plot(*zip(*points, strict=True), style, label=name, color=colour, **_LINE)
-    panel.set_yscale("log")
-    panel.set_xlabel(AXES[experiment.varied])
-
-
-def _by_data(
-    data: Sequence[str], protocols: Sequence[str]
-) -> tuple["Figure", list[tuple["Axes", str, str]]]:
-    """Return a figure, and its panels with their data sets and protocols, which are the titles."""
-    figure, axes = grid(len(data), len(protocols), width=4.0)
-    panels = [
-        (panel, source, protocol)
-        for row, source in zip(axes, data, strict=True)
-        for panel, protocol in zip(row, protocols, strict=True)
-    ]
-    for panel, source, protocol in panels:
-        panel.set_title(f"{plain_label(source)}, {protocol.upper()}")
-    return figure, panels
-
-
-def _bars(experiment: Experiment, data: Sequence[str], summary: Summary) -> "Figure":
-    figure, panels = _by_data(data, PROTOCOLS)
-    number = experiment.number
-    for panel, source, protocol in panels:
-        cells = [cell for cell in experiment.cells(source, 1) if cell.protocol == protocol]
-        heights = {m: _heights(summary, cells, m, number) for m in experiment.figure_methods}
-        shown = {m: values for m, values in heights.items() if not all(map(isnan, values))}
-        bars(
-            panel,
-            [re.sub("[ -]", "\n", cell.label) for cell in cells],
-            {METHODS[method]["label"]: values for method, values in shown.items()},
-            [METHODS[method]["colour"] for method in shown],
-            fontsize=6,
-        )
-        if number == "mse":
-            panel.set_yscale("log")
-        else:
-            panel.set_yscale("symlog", linthresh=0.1)
-            panel.axhline(0, color="black", linewidth=0.6)
-        if protocol == PROTOCOLS[0]:
-            panel.set_ylabel(number.upper())
-    return figure
+            for protocol in PROTOCOLS
+        ]
+        name = f"sweeps-{re.sub(r'[^A-Za-z0-9]+', '-', source)}-{attack}"
+        looks = {method: METHODS[method] for method in sweeps[0].figure_methods}
+        yield name, _figure(rows, summary, looks, "mse")
 
 
 def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Figure":
@@ -150,38 +92,84 @@ def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Fig
     """
     if number not in ("mse", "fg"):
         raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
-    data, protocols = (
-        list(dict.fromkeys(getattr(cell, key) for cell in means)) for key in ("data", "protocol")
-    )
     varied = [key for key in parameters if key in AXES]
-    methods = list(dict.fromkeys(name for by_method in means.values() for name in by_method))
-    figure, panels = _by_data(data, protocols)
-    for panel, source, protocol in panels:
-        cells = [cell for cell in means if (cell.data, cell.protocol) == (source, protocol)]
-        if len(varied) == 1:
-            for attack in dict.fromkeys(cell.label for cell in cells):
-                line = [cell for cell in cells if cell.label == attack]
-                x = [getattr(cell, varied[0]) for cell in line]
-                for m in methods:
-                    heights = _heights(means, line, m, number)
-                    panel.plot(x, heights, marker=".", label=plain_label(f"{m}, {attack}"))
-            panel.set_xlabel(AXES[varied[0]])
-        else:
-            ticks = [
-                plain_label(
-                    ", ".join([c.label, *(f"{AXES[key]} {getattr(c, key):g}" for key in varied)])
-                )
-                for c in cells
-            ]
-            series = {plain_label(m): _heights(means, cells, m, number) for m in methods}
-            bars(panel, ticks, series, rotation=30, ha="right", fontsize=6)
-        panel.set_ylabel(number.upper())
-        if number == "mse":
-            panel.set_yscale("log")
-        else:
-            panel.axhline(0, color="black", linewidth=0.6)
+    looks = {name: {"label": name} for by_method in means.values() for name in by_method}
+    return _figure(_by_data(means, varied), means, looks, number)
+
+
+def _by_data(cells: Iterable[Cell], varied: Sequence[str]) -> list[list[Panel]]:
+    """Return a row of panels for each data set, with a panel for each protocol."""
+    data, protocols = (
+        dict.fromkeys(getattr(cell, key) for cell in cells) for key in ("data", "protocol")
+    )
+    return [
+        [
+            (
+                f"{plain_label(source)}, {protocol.upper()}",
+                [cell for cell in cells if (cell.data, cell.protocol) == (source, protocol)],
+                varied,
+            )
+            for protocol in protocols
+        ]
+        for source in data
+    ]
+
+
+def _figure(rows: Sequence[Sequence[Panel]], means: Summary, looks: Looks, number: str) -> "Figure":
+    figure, axes = grid(len(rows), len(rows[0]))
+    for row, panels in zip(axes, rows, strict=True):
+        row[0].set_ylabel(number.split("_")[-1].upper())
+        for panel, (title, cells, varied) in zip(row, panels, strict=True):
+            panel.set_title(title)
+            draw = _draw_lines if len(varied) == 1 else _draw_bars
+            draw(panel, cells, varied, means, looks, number)
+            if number == "fg":
+                panel.set_yscale("symlog", linthresh=0.1)
+                panel.axhline(0, color="black", linewidth=0.6)
+            else:
+                panel.set_yscale("log")
     legend(figure)
     return figure
+
+
+def _draw_lines(
+    panel: "Axes",
+    cells: Sequence[Cell],
+    varied: Sequence[str],
+    means: Summary,
+    looks: Looks,
+    number: str,
+) -> None:
+    attacks = dict.fromkeys(cell.label for cell in cells)
+    for attack, style in zip(attacks, cycle(("-", "--", ":")), strict=False):
+        line = [cell for cell in cells if cell.label == attack]
+        x = [getattr(cell, varied[0]) for cell in line]
+        for method, look in looks.items():
+            heights = _heights(means, line, method, number)
+            label = plain_label(", ".join([look["label"], attack][: len(attacks)]))
+            colour = look.get("colour")
+            panel.plot(x, heights, style, label=label, color=colour, marker=".", linewidth=1)
+    panel.set_xlabel(AXES[varied[0]])
+
+
+def _draw_bars(
+    panel: "Axes",
+    cells: Sequence[Cell],
+    varied: Sequence[str],
+    means: Summary,
+    looks: Looks,
+    number: str,
+) -> None:
+    ticks = [
+        ", ".join([cell.label, *(f"{AXES[key]} {getattr(cell, key):g}" for key in varied)])
+        for cell in cells
+    ]
+    heights = {method: _heights(means, cells, method, number) for method in looks}
+    plotted = [method for method in looks if not all(map(isnan, heights[method]))]
+    series = {plain_label(looks[method]["label"]): heights[method] for method in plotted}
+    colours = [looks[method].get("colour") for method in plotted]
+    text: dict[str, Any] = {"rotation": 30, "ha": "right", "fontsize": 6}
+    bars(panel, list(map(plain_label, ticks)), series, colours, **text)
 
 
 def _heights(means: Summary, cells: Sequence[Cell], method: str, number: str) -> list[float]:
