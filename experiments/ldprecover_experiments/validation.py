@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ldprecover import ParameterError
+from ldprecover._checks import did_you_mean
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Form(BaseModel):
         match first["type"]:
             case "extra_forbidden":
                 hint = suggestion(field, cls.model_fields)
-                return f"there is no key {field!r} of {cls.owner}; {hint}"
+                return f"there is no key {field!r} of {cls.owner}{hint}"
             case "missing":
                 return f"{cls.owner} needs the key {field!r}"
             case "value_error":
@@ -82,6 +82,4 @@ OneOrMore = Annotated[tuple[T, ...], BeforeValidator(listed), Field(min_length=1
 
 def suggestion(name: object, names: Iterable[str]) -> str:
     """Return the near name as a question, or else all names."""
-    names = list(names)
-    near = get_close_matches(str(name), names, 1)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+    return did_you_mean(name, names) or f"; there are {', '.join(names)}"

@@ -149,7 +149,7 @@ def test_variant_depends_on_the_methods() -> None:
         ),
         ('methods = ["ldprecovr"]', "there is no method 'ldprecovr'; did you mean 'ldprecover'?"),
         ('methods = [{method = "k-means", options = {rat = 1}}]', "rat"),
-        ('methods = ["norm-sub", "norm-sub"]', "two methods are called 'norm-sub'"),
+        ('methods = ["norm-sub", "norm-sub"]', "methods has norm-sub twice"),
         (
             'methods = [{ method = "fiad", name = "poisoned" }]',
             "a method cannot be called 'poisoned'",

@@ -61,7 +61,8 @@ def paper(
 
     with running(output):
         selected = _selected(names or ["all"], tuple(EXPERIMENTS))
-        users_by_data = load_users_by_data(data or ("cities", "fire"), column, users)
+        sources = [(each, column) for each in data or ("cities", "fire")]
+        users_by_data = load_users_by_data(sources, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)
         work = Work(users_by_data, seed)

@@ -67,10 +67,24 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
         raise DatasetError(
             f"{called}: a {type(source).__name__} holds no values yet; collect it first"
         )
-    if column is None and {"item", "count"} <= set(_names(source)):
+    return _of_values(called, source, column, "values in memory")
+
+
+def _of_values(called: str, source: Any, column: str | None, origin: str) -> Dataset:
+    names = getattr(source, "column_names", getattr(source, "columns", None))
+    if column is not None:
+        if column not in (() if names is None else names):
+            raise DatasetError(f"there is no column {column!r}")
+        source = source[column]
+    elif names is not None:
+        if not {"item", "count"} <= set(names):
+            raise DatasetError(
+                f"{called}: a table of several columns needs the name of the column to count, or "
+                "the columns item and count"
+            )
         items, counts = (np.asarray(source[each].to_numpy()).tolist() for each in ("item", "count"))
-        return _as_they_are(called, items, counts, "values in memory")
-    return _counted(called, _values(called, _column(source, column)), "values in memory")
+        return _as_they_are(called, items, counts, origin)
+    return _counted(called, _values(called, source), origin)
 
 
 def _of_parquet(path: Path, column: str | None) -> Dataset:
@@ -81,11 +95,11 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
     from pyarrow import ArrowException, parquet
 
     try:
+        columns = [column] if column else ["item", "count"]
         present = parquet.read_schema(path).names
-        columns = [column] if column is not None else ["item", "count"]
         for each in columns:
             if each not in present:
-                hint = "; name the column to count" if column is None else ""
+                hint = "" if column else "; name the column to count"
                 raise DatasetError(
                     f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}"
                 )
@@ -96,12 +110,8 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
         ) from None
     except ArrowException as error:
         raise DatasetError(f"{path} is not a Parquet file: {error}") from None
-    if column is not None:
-        return _counted(
-            path.name, table[column].to_pylist(), f"column {column} of the file {path.name}"
-        )
-    items, counts = table["item"].to_pylist(), table["count"].to_pylist()
-    return _as_they_are(path.name, items, counts, f"the file {path.name}")
+    part = f"column {column} of " if column else ""
+    return _of_values(path.name, table, column, f"{part}the file {path.name}")
 
 
 def _as_they_are(name: str, items: list[Any], counts: list[Any], source: str) -> Dataset:
@@ -110,32 +120,6 @@ def _as_they_are(name: str, items: list[Any], counts: list[Any], source: str) ->
     return Dataset(
         name, tuple(_label(item) for item in items), np.array(counts, dtype=np.int64), source
     )
-
-
-def _names(source: Any) -> Iterable[str]:
-    """Return the column names of a table; none for anything else."""
-    names: Iterable[str] = getattr(source, "column_names", getattr(source, "columns", ()))
-    return names
-
-
-def _column(source: Any, column: str | None) -> Any:
-    if column is None:
-        if hasattr(source, "columns"):  # a frame or a table
-            raise DatasetError(
-                "a table of several columns needs the name of the column to count, or the columns "
-                "item and count"
-            )
-        return source
-    try:
-        return source[column]
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise DatasetError(f"there is no column {column!r}") from error
-    except Exception as error:
-        if (
-            type(error).__name__ == "ColumnNotFoundError"
-        ):  # polars', which is not imported for its name
-            raise DatasetError(f"there is no column {column!r}") from error
-        raise
 
 
 def _values(name: str, source: Any) -> Iterable[Any]:

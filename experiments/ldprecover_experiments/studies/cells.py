@@ -7,10 +7,9 @@ if a method reads them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover.protocols import crafter_of, default_hash_range
-from ldprecover_client import Population
+from ldprecover_client import Dataset, Population
 from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.parameters import (
     BETA,
@@ -44,23 +43,13 @@ class _HashOnly(OLH):
         return 1.0
 
 
-@dataclass(frozen=True)
-class GenuineUsers:
+class GenuineUsers(Dataset):
     """The genuine users of a data set: the number that hold each item, equal in all trials."""
-
-    name: str
-    items: tuple[str, ...]
-    counts: NDArray[np.int64]
 
     @property
     def n(self) -> int:
         """Number of genuine users."""
         return int(self.counts.sum())
-
-    @property
-    def frequencies(self) -> NDArray[np.float64]:
-        """True frequencies f_X of the d items."""
-        return self.counts / self.n
 
     @cached_property
     def digest(self) -> str:
@@ -84,27 +73,23 @@ def load_genuine_users(
             f"{dataset.name} has {len(dataset.items)} items; the experiments need more than "
             f"{targets}"
         )
-    return GenuineUsers(
-        dataset.name, dataset.items, Population.of(dataset, n, 0, "apportioned").counts
-    )
+    counts = Population.of(dataset, n, 0, "apportioned").counts
+    return GenuineUsers(dataset.name, dataset.items, counts, dataset.source)
 
 
 def load_users_by_data(
-    sources: Iterable[Any],
-    column: str | Sequence[str | None] | None = None,
+    sources: Iterable[tuple[Any, str | None]],
     users: int | None = None,
     *,
     targets: int = TARGETS,
 ) -> dict[str, GenuineUsers]:
-    """Return the genuine users of several data sets, by the name of the data set.
+    """Return the genuine users of several data sets and their columns, by the name of the data set.
 
-    `column` is that of all sources, or one for each of them. Raises as `load_genuine_users` does,
-    and ParameterError for two data sets of one name.
+    Raises as `load_genuine_users` does, and ParameterError for two data sets of one name.
     """
     users_by_data: dict[str, GenuineUsers] = {}
-    columns = repeat(column) if column is None or isinstance(column, str) else column
-    for source, own in zip(sources, columns, strict=False):
-        loaded = load_genuine_users(source, own, users, targets=targets)
+    for source, column in sources:
+        loaded = load_genuine_users(source, column, users, targets=targets)
         if loaded.name in users_by_data:
             raise ParameterError(
                 f"two data sets are called {loaded.name}: rename one, its name is in the results"

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator
 
 from ldprecover import ParameterError, Recovery, RecoveryRequest
 from ldprecover.estimation.metrics import mse
-from ldprecover.recovery import METHODS, Conclusions
+from ldprecover.recovery import METHODS
 from ldprecover_experiments.simulation.parameters import ETA, TARGETS
 from ldprecover_experiments.simulation.poisoned_round import (
     PoisonedRound,
@@ -49,15 +49,6 @@ class Outcome:
     variance: float | None = None
     attack_probability: float | None = None
     refused: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """Estimated frequencies, the malicious frequencies assumed for them, and the conclusions."""
-
-    frequencies: Vector
-    malicious: Vector | None = None
-    conclusions: Conclusions | None = None
 
 
 @dataclass(frozen=True)
@@ -98,16 +89,6 @@ def recovery_of(spec: MethodSpec, round_: PoisonedRound, eta: float | str = ETA)
     return round_.recover(request, with_reports=spec.reads)
 
 
-def _estimate(estimator: Estimator, round_: PoisonedRound, eta: float) -> Estimate:
-    """Return the estimate of a round. Raises ParameterError for one that does not fit."""
-    if isinstance(estimator, Reference):
-        return Estimate(estimator.function(round_, eta))
-    recovery = recovery_of(estimator, round_, eta)
-    assumes = "malicious_model" in METHODS[estimator.method].uses
-    malicious = recovery.malicious if assumes else None
-    return Estimate(recovery.recovered, malicious, recovery.conclusions)
-
-
 def known_targets(round_: PoisonedRound) -> Targets:
     """Return the targets that LDPRecover* knows (paper, VI-A).
 
@@ -124,29 +105,30 @@ def measure(
 ) -> Iterator[Outcome]:
     """Yield the outcome of each estimator. `eta` is the assumed m/n."""
     for estimator in estimators:
-        started = time.perf_counter()
+        started, recovery = time.perf_counter(), None
         try:
-            estimate = _estimate(estimator, round_, eta)
+            if isinstance(estimator, Reference):
+                frequencies = estimator.function(round_, eta)
+            else:
+                recovery = recovery_of(estimator, round_, eta)
+                frequencies = recovery.recovered
         except ParameterError as error:
-            reason = " ".join(str(error).split())
-            yield Outcome(estimator.name, nan, refused=reason)
+            yield Outcome(estimator.name, nan, refused=" ".join(str(error).split()))
             continue
         seconds = time.perf_counter() - started
-        squared, gain = errors(estimate.frequencies, round_.truth, round_.f_genuine, round_.targets)
-        malicious_error = (
-            None
-            if estimate.malicious is None or round_.f_malicious is None
-            else mse(estimate.malicious, round_.f_malicious)
-        )
-        certainty = _certainty(round_, estimate.conclusions)
-        yield Outcome(estimator.name, squared, gain, malicious_error, seconds, **certainty)
+        squared, gain = errors(frequencies, round_.truth, round_.f_genuine, round_.targets)
+        own = {} if recovery is None else _own_errors(round_, recovery)
+        yield Outcome(estimator.name, squared, gain, seconds=seconds, **own)
 
 
-def _certainty(round_: PoisonedRound, conclusions: Conclusions | None) -> dict[str, Any]:
-    """Return the fields of an Outcome that compare the errors with a method's conclusions."""
-    if conclusions is None:
-        return {}
+def _own_errors(round_: PoisonedRound, recovery: Recovery) -> dict[str, Any]:
+    """Return the fields of an Outcome that a method has and a reference has not."""
     certainty = {}
+    assumes = "malicious_model" in METHODS[recovery.method].uses
+    if assumes and round_.f_malicious is not None:
+        certainty["malicious_mse"] = mse(recovery.malicious, round_.f_malicious)
+    if (conclusions := recovery.conclusions) is None:
+        return certainty
     if conclusions.lower is not None and conclusions.upper is not None:
         covered = (conclusions.lower <= round_.truth) & (round_.truth <= conclusions.upper)
         certainty["coverage"] = float(np.mean(covered))

@@ -134,7 +134,7 @@ class MethodSpec(Form):
     @classmethod
     def _known(cls, method: str) -> str:
         if method not in METHODS:
-            raise ParameterError(f"there is no method {method!r}; {suggestion(method, METHODS)}")
+            raise ParameterError(f"there is no method {method!r}{suggestion(method, METHODS)}")
         return method
 
     def model_post_init(self, context: Any, /) -> None:

@@ -145,14 +145,13 @@ class Study(Form):
 
     def model_post_init(self, context: Any, /) -> None:
         """Raise ParameterError for values that do not fit together."""
-        names = [spec.name for spec in self.methods]
-        for name in names:
-            if name in ("genuine", "poisoned"):
+        for spec in self.methods:
+            if spec.name in ("genuine", "poisoned"):
                 raise ParameterError(
-                    f"a method cannot be called {name!r}: that is the estimate it is compared with"
+                    f"a method cannot be called {spec.name!r}: that is the estimate it is compared "
+                    "with"
                 )
-            if names.count(name) > 1:
-                raise ParameterError(f"two methods are called {name!r}: give one another name")
+        _check_once("methods", [spec.name for spec in self.methods])
         for key in ("protocols", "epsilon", "beta", "eta"):
             _check_once(key, getattr(self, key))
         _check_once("attacks", [f"{spec}, {spec.model}" for spec in self.attacks])
@@ -173,8 +172,7 @@ class Study(Form):
         """The users of each data set, by its name. Raises DatasetError and ParameterError."""
         counts = [spec.targets or TARGETS for spec in self.attacks if spec.targeted]
         targets = max((r if isinstance(r, int) else len(r) for r in counts), default=1)
-        sources, columns = zip(*self.data, strict=True)
-        return load_users_by_data(sources, columns, self.users, targets=targets)
+        return load_users_by_data(self.data, self.users, targets=targets)
 
     @property
     def _number(self) -> int:
