@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import ldprecover
-from ldprecover_cli.demo.local_server import local_server
+from ldprecover_cli.demo.server import demo_server
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 from ldprecover_experiments.simulation.demo import no_progress
@@ -29,8 +29,9 @@ def draw_five_lines() -> None:
 def main() -> None:
     """Play the demo's round with OUE, and look at it and at the planner."""
     draw_five_lines()
-    demo = Demo(DemoSettings(protocol="oue"))
-    with local_server() as server, sync_playwright() as driver:
+    settings = DemoSettings(protocol="oue")
+    demo = Demo(settings)
+    with demo_server(settings) as server, sync_playwright() as driver:
         demo.on(server.url, server.key, no_progress, name="cities")
         with Client(server.url, key=server.key) as client:
             client.close_round("cities")

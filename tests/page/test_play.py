@@ -8,7 +8,7 @@ from tests.cli.demo.conftest import token_of
 from tests.conftest import ServerProcess
 from tests.page.conftest import WIDTHS, Visit, Visitor, expect, overflow, serious
 
-from ldprecover_cli.demo.page import PageServer, page_server
+from ldprecover_cli.demo.server import DemoServer, demo_server
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def demo() -> Iterator[PageServer]:
+def demo() -> Iterator[DemoServer]:
     """A demo's server after the demo."""
     settings = DemoSettings(users=3000, protocol="grr", epsilon=3.0, targets=3)
-    with page_server(settings) as server:
+    with demo_server(settings) as server:
         server.plays.finish("demo", Demo(settings).on(server.url, server.key))
         with Client(server.url, key=server.key) as client:
             client.close_round("demo")
@@ -31,7 +31,7 @@ def panel(page: "Page") -> "Locator":
     return page.get_by_role("region", name="Play an attack")
 
 
-def test_play_leads_to_its_round_and_verdict(demo: PageServer, visit: Visit) -> None:
+def test_play_leads_to_its_round_and_verdict(demo: DemoServer, visit: Visit) -> None:
     visitor = visit(demo.url)
     page = visitor.open(demo.link.removeprefix(f"{demo.url}/"))
     score = demo.plays.state("demo")["score"]
@@ -61,7 +61,7 @@ def test_play_leads_to_its_round_and_verdict(demo: PageServer, visit: Visit) -> 
     assert not any(token_of(demo.link) in url for url in visitor.requests)
 
 
-def test_each_attack_has_a_sentence_and_its_fields(demo: PageServer, visit: Visit) -> None:
+def test_each_attack_has_a_sentence_and_its_fields(demo: DemoServer, visit: Visit) -> None:
     page = visit(demo.url).open(demo.link.removeprefix(f"{demo.url}/"))
     attack = page.get_by_role("combobox", name="Attack", exact=True)
     for name, words in demo.plays.state("demo")["attacks"].items():
@@ -70,7 +70,7 @@ def test_each_attack_has_a_sentence_and_its_fields(demo: PageServer, visit: Visi
         expect(page.get_by_label("Targets")).to_be_visible(visible=words["targeted"])
 
 
-def test_invalid_play_shows_why(demo: PageServer, visit: Visit) -> None:
+def test_invalid_play_shows_why(demo: DemoServer, visit: Visit) -> None:
     visitor = visit(demo.url)
     visitor.expects = {422}
     page = visitor.open(demo.link.removeprefix(f"{demo.url}/"))
@@ -80,7 +80,7 @@ def test_invalid_play_shows_why(demo: PageServer, visit: Visit) -> None:
 
 
 @pytest.mark.parametrize(("address", "status"), [("#/rounds/demo", 0), ("?demo=wrong", 403)])
-def test_panel_needs_the_token(demo: PageServer, visit: Visit, address: str, status: int) -> None:
+def test_panel_needs_the_token(demo: DemoServer, visit: Visit, address: str, status: int) -> None:
     visitor = visit(demo.url)
     visitor.expects = {status}
     page = visitor.open(address if status == 0 else f"#/rounds/demo{address}")

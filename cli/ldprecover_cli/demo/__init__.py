@@ -1,1 +1,1 @@
-"""The demo: a poisoned round from end to end, on a separate server."""
+"""The demo: a poisoned round from end to end."""

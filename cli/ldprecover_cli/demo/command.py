@@ -30,6 +30,7 @@ from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
 if TYPE_CHECKING:
+    from ldprecover_cli.demo.server import DemoServer
     from ldprecover_experiments.simulation.comparison import Comparison
 
 Part = Literal["round", "users", "attacker", "analyst"]
@@ -69,7 +70,7 @@ def demo(
 ) -> None:
     """Watch a survey being attacked and repaired, in a minute.
 
-    Genuine users report over HTTP to a separate server, malicious users attack, and each estimate
+    Genuine users report over HTTP to a temporary server, malicious users attack, and each estimate
     and each recovery is compared with the truth.
 
     Example: ldprecover demo --protocol grr --beta 0.1
@@ -87,7 +88,7 @@ def demo(
     )
     if part is None:
         _check_no_server_is_named(ctx)
-        (_serve_page if page else _play_all)(settings, json=json)
+        _play_all(settings, json=json, page=page)
     elif page:
         raise UsageError("--page is for a server of the demo's own: a part has none")
     else:
@@ -117,43 +118,42 @@ def _play_part(
         result.show(console())
 
 
-def _play_all(settings: DemoSettings, *, json: bool) -> None:
-    from ldprecover_cli.demo.local_server import local_server
+def _play_all(settings: DemoSettings, *, json: bool, page: bool) -> None:
+    from ldprecover_cli.demo.server import demo_server
 
     started = time.monotonic()
-    with end_on_signals(), local_server() as server:
-        _play_on(server.url, server.key, settings, json=json)
-        if not json:
+    with end_on_signals(), demo_server(settings) as server:
+        comparison = _play_on(server, settings, json=json)
+        if page:
+            _serve_page(server, comparison)
+        elif not json:
             # As this was started, where the shell would not find it: `make demo` needs no
             # environment to be active.
             program = "ldprecover" if which("ldprecover") else sys.argv[0]
             note(f"Took {time.monotonic() - started:.1f} s. In a browser: `{program} demo --page`")
 
 
-def _serve_page(settings: DemoSettings, *, json: bool) -> None:
-    from ldprecover_cli.demo.page import page_server
+def _serve_page(server: "DemoServer", comparison: "Comparison") -> None:
     from ldprecover_client import Client
 
-    with end_on_signals(), page_server(settings) as server:
-        comparison = _play_on(server.url, server.key, settings, json=json)
-        with Client(server.url, key=server.key) as client:
-            client.close_round("demo")
-        server.plays.finish("demo", comparison)
-        note(f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}")
-        if console().is_terminal:
-            typer.launch(server.link)
-        with suppress(KeyboardInterrupt):
-            server.wait()
-        note("Stopped.")
+    with Client(server.url, key=server.key) as client:
+        client.close_round("demo")
+    server.plays.finish("demo", comparison)
+    note(f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}")
+    if console().is_terminal:
+        typer.launch(server.link)
+    with suppress(KeyboardInterrupt):
+        server.wait()
+    note("Stopped.")
 
 
-def _play_on(url: str, key: str, settings: DemoSettings, *, json: bool) -> "Comparison":
+def _play_on(server: "DemoServer", settings: DemoSettings, *, json: bool) -> "Comparison":
     """Play the demo on a server, print its result, and return it."""
     from ldprecover_cli.demo.picture import draw
     from ldprecover_client import progress_bar
     from ldprecover_experiments.simulation.demo import Demo, no_progress
 
-    comparison = Demo(settings).on(url, key, no_progress if json else progress_bar)
+    comparison = Demo(settings).on(server.url, server.key, no_progress if json else progress_bar)
     if json:
         print_json(comparison.as_json())
     else:

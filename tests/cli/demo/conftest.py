@@ -1,7 +1,6 @@
 """Demos as separate processes, and what they leave behind."""
 
 import os
-import select
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,19 +59,6 @@ def processes_of(temporary: Path) -> list[int]:
         if marked and int(environment.parent.name) != os.getpid():
             pids.append(int(environment.parent.name))
     return pids
-
-
-def kill_and_wait_for_children(process: Process, temporary: Path) -> None:
-    """Kill a demo; wait until all other processes of its folder have ended by themselves."""
-    handles = {os.pidfd_open(pid) for pid in processes_of(temporary) if pid != process.pid}
-    assert handles
-    process.kill()
-    waiting = set(handles)
-    while waiting:  # each becomes readable when its process ends
-        waiting -= set(select.select(waiting, [], [])[0])
-    for handle in handles:
-        os.close(handle)
-    process.wait()  # its locks are released at its end
 
 
 def assert_nothing_remains(temporary: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,9 @@ import pytest
 from tests.cli.demo.conftest import (
     StartDemo,
     assert_nothing_remains,
-    kill_and_wait_for_children,
 )
 
-from ldprecover_cli.demo import local_server
-from ldprecover_experiments import ExperimentError
+from ldprecover_cli.demo.server import delayed_signals
 
 
 def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:
@@ -101,29 +98,11 @@ def test_json_on_a_terminal_has_no_progress_bars(watched: Any, temporary: Path) 
     assert_nothing_remains(temporary)
 
 
-def test_server_of_a_killed_demo_ends(watched: Any, temporary: Path) -> None:
-    demo = watched("demo", "--users", "50000", "--beta", "0.5")
-    assert demo.watch(until="50000/50000")
-    kill_and_wait_for_children(demo.process, temporary)
-
-
-def test_failed_start_shows_the_last_line_of_the_log(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    broken = tmp_path / "python"
-    broken.write_text("#!/bin/sh\necho first >&2\necho 'out of luck' >&2\nexit 3\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(broken))
-    with pytest.raises(ExperimentError, match="out of luck"), local_server.local_server():
-        pytest.fail("there is no server")
-    assert_nothing_remains(temporary)
-
-
 def test_delayed_signal_arrives_after_the_block() -> None:
     reached = []
 
     def interrupted() -> None:
-        with local_server.delayed_signals():
+        with delayed_signals():
             signal.raise_signal(signal.SIGINT)
             reached.append("end of block")
 

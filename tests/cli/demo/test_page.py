@@ -17,7 +17,7 @@ from tests.cli.demo.conftest import (
 from tests.forked import Process
 
 from ldprecover_attacker import ATTACKS
-from ldprecover_cli.demo.page import PageServer, page_server
+from ldprecover_cli.demo.server import DemoServer, demo_server
 from ldprecover_client._httpx import httpx
 from ldprecover_experiments import Demo, DemoSettings
 
@@ -32,13 +32,13 @@ def caller(url: str, link: str) -> httpx.Client:
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[PageServer]:
-    with page_server(SETTINGS) as server:
+def page() -> Iterator[DemoServer]:
+    with demo_server(SETTINGS) as server:
         yield server
 
 
 @pytest.fixture
-def http(page: PageServer) -> Iterator[httpx.Client]:
+def http(page: DemoServer) -> Iterator[httpx.Client]:
     with caller(page.url, page.link) as client:
         yield client
 
@@ -51,7 +51,7 @@ def finished(http: httpx.Client, round: str) -> dict[str, Any]:
             return state
 
 
-def test_play_attacks_a_new_round_and_scores_it(page: PageServer, http: httpx.Client) -> None:
+def test_play_attacks_a_new_round_and_scores_it(page: DemoServer, http: httpx.Client) -> None:
     response = http.post("/attack", params=PLAY)
     assert response.status_code == 202
     name = response.json()["round"]
@@ -80,7 +80,7 @@ def test_round_without_play_has_the_choices_alone(http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "wr\xf6ng"])
-def test_wrong_or_missing_token_is_forbidden(page: PageServer, token: str | None) -> None:
+def test_wrong_or_missing_token_is_forbidden(page: DemoServer, token: str | None) -> None:
     headers = [] if token is None else [(b"X-Demo-Token", token.encode("latin-1"))]
     for method, path in (("GET", "/truth?round=demo"), ("POST", "/attack")):
         response = httpx.request(method, page.url + path, headers=headers, trust_env=False)
@@ -111,7 +111,7 @@ def test_invalid_play_is_a_problem(http: httpx.Client, change: dict[str, Any], w
     assert http.get("/rounds").json() == before
 
 
-def test_failed_play_says_why(page: PageServer, http: httpx.Client) -> None:
+def test_failed_play_says_why(page: DemoServer, http: httpx.Client) -> None:
     name = http.post("/attack", params={**PLAY, "beta": 0.9}).json()["round"]
     deleted = http.delete(f"/rounds/{name}", headers={"Authorization": f"Bearer {page.key}"})
     assert deleted.status_code == 204

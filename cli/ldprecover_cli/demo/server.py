@@ -1,12 +1,15 @@
-"""`demo --page`: the demo's server in this process, whose page plays attacks."""
+"""The demo's server: in this process, with a temporary database; its page plays attacks."""
 
+import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
-from threading import Event, Thread
+from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Annotated
 
 import uvicorn
@@ -14,20 +17,20 @@ from fastapi import Depends, FastAPI, Header
 from pydantic import SecretStr
 
 from ldprecover.plugins import GROUPS, loaded
-from ldprecover_cli.demo.local_server import delayed_signals, temporary_folder
 from ldprecover_cli.demo.plays import Plays, play_router
 from ldprecover_cli.errors import CommandError
 from ldprecover_experiments import DemoSettings
 from ldprecover_server import Settings, create_app
 from ldprecover_server.errors import ForbiddenError
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STOP_SECONDS = 5
 _POLL_SECONDS = 0.01
 _WAKE_SECONDS = 1
 
 
 @dataclass(frozen=True)
-class PageServer:
+class DemoServer:
     """A server in a thread: its URL, its admin key, and its plays.
 
     `link` opens the page with the panel of the plays.
@@ -37,25 +40,30 @@ class PageServer:
     key: str
     link: str
     plays: Plays
-    ended: Event
+    running: Future[None]
 
     def wait(self) -> None:
         """Wait for an unexpected end of the server. Raises CommandError then."""
         # The system may give a signal to another thread, which does not wake this one.
-        while not self.ended.wait(_WAKE_SECONDS):
+        while not wait([self.running], _WAKE_SECONDS).done:
             pass
         raise CommandError("the server ended")
 
 
 @contextmanager
-def page_server(settings: DemoSettings) -> Iterator[PageServer]:
+def demo_server(settings: DemoSettings) -> Iterator[DemoServer]:
     """Run a server on a free port of this machine alone, with a temporary SQLite database.
 
-    The calls of the plays need the token of the link, so no other user, program or site makes them.
-    At the end of the block the server stops and its files are removed.
+    It has the plugins' protocols and methods that this process has loaded. The calls of the plays
+    need the token of the link, so no other user, program or site makes them. At the end of the
+    block, also by SIGINT, SIGTERM or SIGHUP, the server stops and its files are removed.
     """
     key, token = token_urlsafe(24), token_urlsafe(24)
-    with temporary_folder() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
+    with (
+        _temporary_folder() as folder,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        ThreadPoolExecutor(1) as executor,
+    ):
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         with Plays(url, key, settings) as plays:
             config = uvicorn.Config(
@@ -66,27 +74,49 @@ def page_server(settings: DemoSettings) -> Iterator[PageServer]:
                 log_level="error",  # anybody can cause warnings
                 timeout_graceful_shutdown=_STOP_SECONDS,
             )
-            server, ended = uvicorn.Server(config), Event()
-
-            def serve() -> None:
-                try:
-                    server.run([listener])
-                finally:
-                    ended.set()
-
-            thread = Thread(target=serve)
-            link = f"{url}/#/rounds/demo?demo={token}"
-            thread.start()
+            server = uvicorn.Server(config)
             try:
+                running = executor.submit(server.run, [listener])
                 while not server.started:
-                    if ended.wait(_POLL_SECONDS):
+                    if wait([running], _POLL_SECONDS).done:
                         raise CommandError("the server did not start")
-                yield PageServer(url, key, link, plays, ended)
+                yield DemoServer(url, key, f"{url}/#/rounds/demo?demo={token}", plays, running)
             finally:
                 with delayed_signals():
                     plays.stop()  # its calls would delay the end of the server
                     server.should_exit = True
-                    thread.join()  # never interrupted: Python 3.11 would take it for ended
+                    executor.shutdown()  # never interrupted: the thread would be taken for ended
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Yield a temporary folder, which SIGINT, SIGTERM and SIGHUP do not leave behind."""
+    with ExitStack() as stack:
+        with delayed_signals():
+            folder = stack.enter_context(TemporaryDirectory(prefix="ldprecover-demo-"))
+        try:
+            yield Path(folder)
+        finally:
+            with delayed_signals():
+                stack.close()
+
+
+@contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Delay SIGINT, SIGTERM and SIGHUP until the end of the block, then raise the first one."""
+    received: list[int] = []
+
+    def delay(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {number: signal.signal(number, delay) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if received:
+            signal.raise_signal(received[0])
 
 
 def _application(folder: Path, key: str, token: str, plays: Plays) -> FastAPI:
