@@ -2,17 +2,15 @@
 
 Reads docstrings, comments, string literals and assigned names of Python, comments of JavaScript
 and prose of Markdown, in all files that git knows; lines of Markdown end at 100 characters.
-Folders (without those below them) and files in `phrases_todo.txt` are left out unless a PATH names
-them. A line with `phrases: quoted` in a comment may contain any phrase.
+A line with `phrases: quoted` in a comment may contain any phrase.
 """
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 from collections.abc import Iterator
+from configparser import ConfigParser
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -21,11 +19,16 @@ QUOTED = "phrases: quoted"
 SUFFIXES = (".py", ".js", ".md")
 VENDORED = "/static/swagger-ui/"
 
-_JAVASCRIPT = re.compile(
-    r"""(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)"""
-    r"""|(?P<comment>/\*.*?\*/|//[^\n]*)""",
+_PYTHON = re.compile(
+    r"""(?P<prose>\s+|#[^\n]*|[a-zA-Z]*(?P<quote>\"{3}|'{3}|["'])(\\.|(?!(?P=quote)).)*(?P=quote))"""
+    r"|\w+|.",
     re.DOTALL,
 )
+_JAVASCRIPT = re.compile(
+    r"""(?P<quote>["'`])(\\.|(?!(?P=quote)).)*(?P=quote)|(?P<prose>\s+|/\*.*?\*/|//[^\n]*)|.""",
+    re.DOTALL,
+)
+_MARKS = re.compile(r"^#|^\w*[\"']+|[\"']+$|//+|\*")
 _FENCE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)|\]\([^)]*\)|<https?:[^>]*>", re.DOTALL)
 _MAY_BE_LONG = re.compile(r"\||#|\S*https?://|.*\]\(|\[[^]]*\]:|<|!\[")
@@ -47,19 +50,13 @@ def main(paths: list[str]) -> int:
 
 def read_list(text: str) -> tuple[dict[re.Pattern[str], str], dict[str, str]]:
     """Return the alternatives by phrase, and by variable name."""
-    sections: dict[str, dict[str, str]] = {}
-    rows: dict[str, str] = {}
-    for line in text.splitlines():
-        if line.startswith("["):
-            rows = sections.setdefault(line.strip("[]"), {})
-        elif line and not line.startswith("#"):
-            phrase, alternative = re.split(r"\t+", line)
-            rows[phrase] = alternative
+    sections = ConfigParser(delimiters="\t", interpolation=None)
+    sections.read_string(text)
     patterns = {
         re.compile(phrase.replace(" ", r"\s+"), re.IGNORECASE): alternative
         for phrase, alternative in sections["phrases"].items()
     }
-    return patterns, sections["names"]
+    return patterns, dict(sections["names"])
 
 
 def check(
@@ -67,10 +64,10 @@ def check(
 ) -> list[Hit]:
     """Return the hits of one file, by line."""
     if file.endswith(".py"):
-        prose = _python_prose(text)
+        prose = _PYTHON.sub(_prose, text)
         hits = [(line, name, names[name]) for line, name in _assigned(text) if name in names]
     elif file.endswith(".js"):
-        prose = _javascript_comments(text)
+        prose = _JAVASCRIPT.sub(_prose, text)
         hits = []
     else:
         prose = _markdown_prose(text)
@@ -88,29 +85,14 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\n]", "\0", text)
 
 
-def _python_prose(text: str) -> str:
-    """Return a module's comments and strings in their places, and code blanked out.
+def _prose(match: re.Match[str]) -> str:
+    """Return a comment, a string or white space without its marks, and anything else blanked out.
 
     White space stands between adjacent literals and comments, so a phrase may run across them.
     """
-    lines = text.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    prose = list(_blank(text))
-    end = 0
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        first = starts[token.start[0] - 1] + token.start[1]
-        if tokenize.tok_name[token.type] in ("COMMENT", "STRING", "FSTRING_MIDDLE"):
-            if not text[end:first].strip():
-                prose[end:first] = text[end:first]
-            end = starts[token.end[0] - 1] + token.end[1]
-            prose[first:end] = re.sub(r"^#|^\w*[\"']+|[\"']+$", _spaces, text[first:end])
-    return "".join(prose)
-
-
-def _spaces(match: re.Match[str]) -> str:
-    return " " * len(match[0])
+    if match["prose"] is None:
+        return _blank(match[0])
+    return _MARKS.sub(lambda mark: " " * len(mark[0]), match[0])
 
 
 def _assigned(text: str) -> Iterator[tuple[int, str]]:
@@ -120,17 +102,6 @@ def _assigned(text: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.id.lstrip("_")
         elif isinstance(node, ast.arg):
             yield node.lineno, node.arg.lstrip("_")
-
-
-def _javascript_comments(text: str) -> str:
-    def comment(match: re.Match[str]) -> str:
-        return re.sub(r"//+|\*", _spaces, match[0]) if match["comment"] else _blank(match[0])
-
-    prose, end = [], 0
-    for match in _JAVASCRIPT.finditer(text):
-        prose += [_blank(text[end : match.start()]), comment(match)]
-        end = match.end()
-    return "".join([*prose, _blank(text[end:])])
 
 
 def _markdown_prose(text: str) -> str:
@@ -152,14 +123,10 @@ def _files(paths: list[str]) -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *paths], capture_output=True, text=True, check=True
     )
-    todo = set() if paths else set((HERE / "phrases_todo.txt").read_text().splitlines())
     return [
         file
         for file in listed.stdout.split("\0")
-        if file.endswith(SUFFIXES)
-        and VENDORED not in file
-        and Path(file).exists()
-        and todo.isdisjoint((file, f"{Path(file).parent.as_posix()}/"))
+        if file.endswith(SUFFIXES) and VENDORED not in file and Path(file).exists()
     ]
 
 
