@@ -2,7 +2,7 @@
 
 A package imports those that its row states, and a module of the server those of lower rows. The
 core needs numpy alone, and the server's libraries have their homes. No imports form a circle, even
-inside functions. Prints each fault, and exits with 1 if there is one.
+inside functions, but for those of types alone. Prints each fault, and exits with 1 if there is one.
 """
 
 import ast
@@ -22,9 +22,7 @@ HOMES = {
     },
 }
 """The parts of a package that may import a library; the core may import no other."""
-EXEMPT = {
-    ("ldprecover.protocols.simulation", "ldprecover.protocols.oracle"),  # a type
-}
+_TYPES = re.compile(r"^if TYPE_CHECKING:.*?^(?=\S)", re.DOTALL | re.MULTILINE)
 
 Imports = dict[str, set[str]]
 
@@ -33,12 +31,13 @@ def main() -> int:
     """Print each fault; return 1 if there is one."""
     text = (ROOT / "docs" / "architecture.md").read_text()
     components, rows = table(text, "Components"), table(text, "Modules of the server")
-    imports = dict(read_imports([(row[0].strip("`/ "), row[1].strip("` ")) for row in components]))
+    packages = [(row[0].strip("`/ "), row[1].strip("` ")) for row in components]
+    imports = dict(read_imports(packages))
     faults = [
         *package_faults(components, imports),
         *server_faults([named(row[0]) for row in rows], imports),
         *library_faults(imports),
-        *circles(imports),
+        *circles(dict(read_imports(packages, types=False))),
     ]
     sys.stdout.writelines(f"{fault}\n" for fault in faults)
     return bool(faults)
@@ -55,8 +54,13 @@ def named(cell: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", cell))
 
 
-def read_imports(packages: list[tuple[str, str]]) -> Iterator[tuple[str, set[str]]]:
-    """Yield each module with the modules of ours, and the libraries, that it imports."""
+def read_imports(
+    packages: list[tuple[str, str]], *, types: bool = True
+) -> Iterator[tuple[str, set[str]]]:
+    """Yield each module with the modules of ours, and the libraries, that it imports.
+
+    Without `types` the imports of `if TYPE_CHECKING` are left out.
+    """
     sources = {}
     for folder, package in packages:
         for path in (ROOT / folder / package).rglob("*.py"):
@@ -64,16 +68,17 @@ def read_imports(packages: list[tuple[str, str]]) -> Iterator[tuple[str, set[str
             sources[".".join(parts).removesuffix(".__init__")] = path
     for module, path in sources.items():
         names = set()
-        for name in imported_names(path):
+        text = path.read_text()
+        for name in imported_names(text if types else _TYPES.sub("", text)):
             while name not in sources and "." in name:
                 name = name.rpartition(".")[0]
             names.add(name)
-        yield module, {name for name in names - {module} if (module, name) not in EXEMPT}
+        yield module, names - {module}
 
 
-def imported_names(path: Path) -> Iterator[str]:
+def imported_names(text: str) -> Iterator[str]:
     """Yield the dotted names that a module imports anywhere in its text."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=aliases):
                 yield from (alias.name for alias in aliases)

@@ -5,6 +5,7 @@ Comparisons, tables and type checks with a protocol's name or class are faults o
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from ldprecover.protocols import PROTOCOLS
 PACKAGES = ("core", "interface", "cluster", "client", "attacker", "server", "cli")
 MEASURED = ("experiments", "bench", "docs/scripts")  # they have tables of what was measured
 HOME = "core/ldprecover/protocols/"
-CLASSES = {kind.__name__ for kind in PROTOCOLS.values()}
+_PROTOCOL = re.compile(
+    "|".join(rf"'{name}'|\b{kind.__name__}\b" for name, kind in PROTOCOLS.items())
+)
 
 
 def main() -> int:
@@ -35,34 +38,25 @@ def comparisons(text: str, *, tables: bool) -> Iterator[ast.expr | ast.pattern]:
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
-                parts, is_fault = [kinds], True
-            case ast.Compare(left=left, comparators=others):
-                parts, is_fault = [left, *others], True
+                parts = [kinds]
+            case ast.Compare():
+                parts = [node]
             case ast.MatchValue(value=part) | ast.MatchClass(cls=part):
-                parts, is_fault = [part], True
-            case ast.Dict(keys=keys):
-                parts, is_fault = [key for key in keys if key], tables
+                parts = [part]
+            case ast.Dict(keys=keys) if tables:
+                parts = [key for key in keys if key]
             case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
                 parts = [part for part in parts if isinstance(part, ast.Name | ast.Attribute)]
-                is_fault = sum(map(names_a_protocol, parts)) > 1
             case _:
                 continue
-        if is_fault and any(map(names_a_protocol, parts)):
+        several = isinstance(node, ast.Tuple | ast.List | ast.Set)
+        if sum(map(names_a_protocol, parts)) > several:  # one protocol in a list is no table
             yield node
 
 
 def names_a_protocol(node: ast.expr) -> bool:
-    """Return whether an expression is or contains the name or class of a protocol."""
-    match node:
-        case ast.Constant(value=str(name)):
-            return name in PROTOCOLS
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name in CLASSES
-        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
-            return any(map(names_a_protocol, parts))
-        case ast.BinOp(left=left, right=right):
-            return names_a_protocol(left) or names_a_protocol(right)
-    return False
+    """Return whether an expression contains the name or class of a protocol."""
+    return bool(_PROTOCOL.search(ast.unparse(node)))
 
 
 if __name__ == "__main__":
