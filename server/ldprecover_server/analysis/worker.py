@@ -93,8 +93,12 @@ def _receive(connection: Connection, inbox: Inbox) -> None:
 
 def _run_next(inbox: Inbox, connection: Connection, idle_bytes: int | None) -> int | None:
     """Run the next task; return the memory of the idle worker after it."""
+    message = inbox.get()
     # The server, which sends it, is trusted.
-    task, limits = pickle.loads(inbox.get())  # type: ignore[arg-type]  # noqa: S301
+    task, limits = pickle.loads(message)  # type: ignore[arg-type]  # noqa: S301
+    if len(message) > limits.memory_bytes:  # type: ignore[arg-type]
+        raise MemoryError  # it was received and unpickled without a limit
+    del message
     if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.load_fast_kernels, idle_bytes)
     if task.reads and task.function is certificate:

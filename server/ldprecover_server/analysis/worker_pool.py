@@ -95,6 +95,8 @@ class _Worker:
         self._is_killed = False
         self._is_in_step = True
         """Whether no message of an earlier task is left in the connection."""
+        self.memory_bytes = 0
+        """The largest limit of a task so far: the process may still hold as much."""
 
     @property
     def pid(self) -> int | None:
@@ -118,6 +120,7 @@ class _Worker:
         """
         process = self._start()
         self._is_in_step = False
+        self.memory_bytes = max(self.memory_bytes, limits.memory_bytes)
         try:
             self._connection.send_bytes(pickle.dumps((task, limits)))
             if (kind := self._connection.recv_bytes(1)) == SEND_REPORTS:
@@ -506,7 +509,8 @@ class WorkerPool:
         loop = asyncio.get_running_loop()
         result: asyncio.Future[bytes] = loop.create_future()
         worker = self._idle.pop()
-        if worker.is_over:  # it died while it was idle
+        # It died while it was idle, or memory that it has freed would be beyond the limit.
+        if worker.is_over or worker.memory_bytes > limits.memory_bytes:
             worker.close()
             worker = _Worker()
 

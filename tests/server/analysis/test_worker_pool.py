@@ -205,8 +205,6 @@ async def test_memory_limit_of_one_task_does_not_hold_for_the_next() -> None:
     async with running_pool(count=1, anonymous_bytes=1 << 22) as pool:
         await pool.run(lambda: (alarms_task(reads=False), None))
         await pool.run(lambda: (large, None), keyed=True)
-    async with running_pool(count=1, anonymous_bytes=1 << 22) as pool:
-        await pool.run(lambda: (alarms_task(reads=False), None), keyed=True)
         with pytest.raises(AnalysisTooLargeError, match="more than 4194304 bytes of memory"):
             await pool.run(lambda: (large, None))
 
