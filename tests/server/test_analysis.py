@@ -127,6 +127,8 @@ def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InP
     send(in_process, round, honest(frequency_oracle("grr", 1.0, D), 50, 7))
     for path in ("methods", "alarms"):
         assert in_process.get(f"/rounds/{round}/{path}").status_code == 401
+    # Before another parameter is checked.
+    assert in_process.post(f"/rounds/{round}/recover?format=xml").status_code == 401
     assert in_process.get(f"/rounds/{round}/methods", headers=in_process.admin).status_code == 200
 
 

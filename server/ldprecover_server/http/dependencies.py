@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -43,13 +43,12 @@ RoundReference = Annotated[str, Path(alias="round", description="An id, a name, 
 """The round in the path."""
 
 
-def round_or_current(request: Request) -> str:
-    """Return the round in the path, or the current one if the path has none."""
+def _round_or_current(request: Request) -> str:
     reference: str = request.path_params.get("round", CURRENT)
     return reference
 
 
-RoundOrCurrent = Annotated[str, Depends(round_or_current)]
+RoundOrCurrent = Annotated[str, Depends(_round_or_current)]
 """The round in the path, or the current one if the path has none."""
 
 
@@ -77,51 +76,50 @@ class Caller:
         """Return the response of a function that `run` calls, compressed in its thread if large."""
         return await self.run(lambda: compress(function(*arguments), self.accepts_gzip))
 
-    async def read(self, round: str) -> RoundInfo:
-        """Return a round that the caller may read. Raises as `Results.readable` does."""
-        return await self.run(self.services.results.readable, round, self.key)
+
+_bearer = HTTPBearer(
+    scheme_name="Key", auto_error=False, description="A key with the call's scope."
+)
+_Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
-async def get_caller(request: Request) -> Caller:
-    """Return the caller, who may be anonymous; the key is looked up once per request."""
-    caller: Caller | None = getattr(request.state, "caller", None)
-    if caller is None:
-        credentials = await _bearer(request)
-        key = credentials.credentials if credentials else None
-        services = get_services(request)
-        caller = Caller(services, key, await services.access.knows(key), accepts_gzip(request))
-        request.state.caller = caller
-    return caller
+async def _reader(request: Request, credentials: _Credentials) -> Caller:
+    key = credentials.credentials if credentials else None
+    services = get_services(request)
+    return Caller(services, key, await services.access.knows(key), accepts_gzip(request))
 
 
-async def require_admin(request: Request) -> Caller:
-    """Return the caller. Raises UnauthorizedError or ForbiddenError without an admin key."""
-    caller = await get_caller(request)
+Reader = Annotated[Caller, Depends(_reader)]
+"""The caller of a call that needs a key if the round's `read_access` says so."""
+
+
+async def _anyone(request: Request) -> Caller:
+    return await _reader(request, await _bearer(request))
+
+
+Anyone = Annotated[Caller, Depends(_anyone)]
+"""The caller of a call that needs no key."""
+
+
+async def _admin(caller: Reader) -> Caller:
     await caller.run(caller.services.access.require, caller.key, "admin")
     return caller
 
 
-SECURITY_SCHEME: Final = "Key"
-_bearer = HTTPBearer(
-    scheme_name=SECURITY_SCHEME, auto_error=False, description="A key with the call's scope."
-)
-_Documented = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-
-
-async def _reader(request: Request, credentials: _Documented) -> Caller:
-    return await get_caller(request)
-
-
-async def _admin(request: Request, credentials: _Documented) -> Caller:
-    return await require_admin(request)
-
-
-Anyone = Annotated[Caller, Depends(get_caller)]
-"""The caller of a call that needs no key."""
-Reader = Annotated[Caller, Depends(_reader)]
-"""The caller of a call that needs a key if the round's `read_access` says so."""
 Admin = Annotated[Caller, Depends(_admin)]
 """The caller of a call that needs an admin key."""
+
+
+async def _readable(round: RoundOrCurrent, caller: Reader) -> RoundInfo:
+    return await caller.run(caller.services.results.readable, round, caller.key)
+
+
+ReadableRound = Annotated[RoundInfo, Depends(_readable)]
+"""The round in the path, or the current one, which the caller may read.
+
+As a dependency it is read before the other parameters are checked: without a key a call learns
+nothing else about the round.
+"""
 
 KEY_IF_NEEDED: dict[str, Any] = {"security": [{}]}
 """The `openapi_extra` of the routes of a `Reader`: the key is optional."""

@@ -23,7 +23,7 @@ from ldprecover_server.errors import (
     ReportsGoneError,
 )
 from ldprecover_server.http.csv import AS_CSV, Format, csv
-from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader, RoundReference
+from ldprecover_server.http.dependencies import KEY_IF_NEEDED, ReadableRound, Reader
 from ldprecover_server.http.messages import cancel_on_disconnect, json_response
 from ldprecover_server.http.problems import ANALYSIS, READ, problems
 
@@ -31,10 +31,9 @@ router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 
 @router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
-async def list_methods(round: RoundReference, caller: Reader) -> Methods:
+async def list_methods(round: ReadableRound, caller: Reader) -> Methods:
     """List the recovery methods with their inputs and options, and whether this round fits them."""
-    info = await caller.read(round)
-    methods = await caller.services.analyses.methods(info, caller)
+    methods = await caller.services.analyses.methods(round, caller)
     summaries = [
         MethodSummary(
             name=method.name,
@@ -54,7 +53,7 @@ async def list_methods(round: RoundReference, caller: Reader) -> Methods:
         )
         for method, source, reason in methods
     ]
-    return Methods(round=info.id, methods=summaries)
+    return Methods(round=round.id, methods=summaries)
 
 
 @router.get(
@@ -75,7 +74,7 @@ async def list_methods(round: RoundReference, caller: Reader) -> Methods:
 )
 async def get_alarms(
     request: Request,
-    round: RoundReference,
+    round: ReadableRound,
     caller: Reader,
     rate: Annotated[
         float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")
@@ -90,9 +89,8 @@ async def get_alarms(
     form: Format = "json",
 ) -> Response:
     """Test a round for reports that honest users do not send; some tests read all reports."""
-    info = await caller.read(round)
     result = await cancel_on_disconnect(
-        request, caller.services.analyses.alarms(info, rate, canary, caller)
+        request, caller.services.analyses.alarms(round, rate, canary, caller)
     )
     alarms = [
         Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})
@@ -100,9 +98,9 @@ async def get_alarms(
     ]
     if form == "csv":
         rows = (tuple(alarm.model_dump().values()) for alarm in alarms)
-        return csv(f"alarms-{info.id}", tuple(Alarm.model_fields), rows)
+        return csv(f"alarms-{round.id}", tuple(Alarm.model_fields), rows)
     return json_response(
         Alarms.model_construct(
-            round=info.id, n=result.n, reports_read=result.reports_read, alarms=alarms
+            round=round.id, n=result.n, reports_read=result.reports_read, alarms=alarms
         )
     )

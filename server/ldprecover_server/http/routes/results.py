@@ -28,9 +28,9 @@ from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
     Caller,
+    ReadableRound,
     Reader,
     RoundOrCurrent,
-    RoundReference,
 )
 from ldprecover_server.http.messages import (
     body_schema,
@@ -160,13 +160,12 @@ def _max_bytes(round: RoundInfo, caller: Caller) -> int:
     openapi_extra=KEY_IF_NEEDED | body_schema(RecoveryRequest, required=False),
 )
 async def recover_frequencies(
-    request: Request, round: RoundOrCurrent, caller: Reader, form: Format = "json"
+    request: Request, round: ReadableRound, caller: Reader, form: Format = "json"
 ) -> Response:
     """Recover the frequencies from the stored counts, which may be poisoned."""
-    info = await caller.read(round)
-    limit, default = _max_bytes(info, caller), RecoveryRequest()
+    limit, default = _max_bytes(round, caller), RecoveryRequest()
     async with json_body(request, caller, RecoveryRequest, limit, default) as body:
-        return await cancel_on_disconnect(request, _recover(info, caller, body, form))
+        return await cancel_on_disconnect(request, _recover(round, caller, body, form))
 
 
 async def _recover(
@@ -246,15 +245,14 @@ def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str])
     openapi_extra=KEY_IF_NEEDED | body_schema(CertificateRequest),
 )
 async def certify_round(
-    request: Request, round: RoundReference, caller: Reader, form: Format = "json"
+    request: Request, round: ReadableRound, caller: Reader, form: Format = "json"
 ) -> Response:
     """Return what the round proves about the honest users, whatever malicious users sent.
 
     The intervals hold for every attack by at most a share of the reports.
     """
-    info = await caller.read(round)
-    async with json_body(request, caller, CertificateRequest, _max_bytes(info, caller)) as body:
-        return await cancel_on_disconnect(request, _certify(info, caller, body, form))
+    async with json_body(request, caller, CertificateRequest, _max_bytes(round, caller)) as body:
+        return await cancel_on_disconnect(request, _certify(round, caller, body, form))
 
 
 async def _certify(
