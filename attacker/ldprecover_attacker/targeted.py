@@ -179,7 +179,7 @@ class APA2(TargetedAttack):
             )
         check_search(self.search, exhaustive=False)
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         if oracle.fixed_size == 1:
             raise ParameterError(
                 f"apa2 tosses a coin for each target, and a {oracle.protocol} report supports one "
@@ -236,7 +236,7 @@ class Joint(TargetedAttack):
         item = None if self.item is None else find_items([self.item], items)[0]
         return replace(super().resolve(items), item=item)
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         d = oracle.domain_size
         reports = crafter_of(oracle).joint_reports(
             self.target_indices(d),
@@ -258,5 +258,5 @@ class RIA(TargetedAttack):
 
     name = "ria"
 
-    def plan(self, oracle: FrequencyOracle, rng: np.random.Generator) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         return honest_plan(oracle, self.distribution(oracle.domain_size, rng))

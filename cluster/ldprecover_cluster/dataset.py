@@ -21,7 +21,7 @@ import pyarrow.dataset
 from ldprecover import RoundExport
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.types import Reports
+from ldprecover.types import Reports, Rng
 from ldprecover_cluster.errors import ReportDatasetError
 
 ROUND_FILE = "_round.json"
@@ -135,7 +135,7 @@ def _batches(oracle: FrequencyOracle, pieces: Iterable[bytes]) -> Iterator[Repor
         yield _shuffle(oracle, pending, rng)
 
 
-def _shuffle(oracle: FrequencyOracle, packed: bytearray, rng: np.random.Generator) -> Reports:
+def _shuffle(oracle: FrequencyOracle, packed: bytearray, rng: Rng) -> Reports:
     rng.shuffle(np.frombuffer(packed, f"V{oracle.wire.size}"))
     return np.frombuffer(packed, oracle.wire.dtype)
 

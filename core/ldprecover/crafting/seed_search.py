@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.distributions import log_choose
-from ldprecover.types import Int64Array, UInt32Array
+from ldprecover.types import Int64Array, Rng, UInt32Array
 
 SEEDS = 1 << 32
 """The number of seeds of the hash."""
@@ -41,9 +41,7 @@ def most_hits(seeds: UInt32Array, chosen_items: UInt32Array, g: int) -> UInt32Ar
     return best
 
 
-def fullest_buckets(
-    seeds: UInt32Array, chosen_items: UInt32Array, g: int, rng: np.random.Generator
-) -> UInt32Array:
+def fullest_buckets(seeds: UInt32Array, chosen_items: UInt32Array, g: int, rng: Rng) -> UInt32Array:
     """Return for each of m seeds a random one of the buckets with most of its row's r items."""
     buckets = counting.olh_buckets(seeds[:, None], chosen_items, g)
     hits = np.stack(
@@ -55,9 +53,7 @@ def fullest_buckets(
     return np.take_along_axis(buckets, keys.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def sampled_seeds(
-    chosen_items: UInt32Array, g: int, budget: int, rng: np.random.Generator
-) -> UInt32Array:
+def sampled_seeds(chosen_items: UInt32Array, g: int, budget: int, rng: Rng) -> UInt32Array:
     """Return for each of m rows the first best of `budget` random seeds drawn for this row.
 
     A perfect seed, which puts all r items into one bucket, has probability g^(1-r) in each draw.
@@ -75,7 +71,7 @@ def seeds_near(
     items: UInt32Array,
     g: int,
     budget: int,
-    rng: np.random.Generator,
+    rng: Rng,
 ) -> UInt32Array:
     """Return for each of m users the nearest to its goal of `budget` random seeds.
 
@@ -93,9 +89,7 @@ def seeds_near(
     return best_seeds
 
 
-def tried_seeds(
-    m: int, budget: int, rng: np.random.Generator
-) -> Iterator[tuple[slice, UInt32Array]]:
+def tried_seeds(m: int, budget: int, rng: Rng) -> Iterator[tuple[slice, UInt32Array]]:
     """Yield blocks of the m users, each with the `budget` random seeds that its users try."""
     step = max(1, _BLOCK // budget)
     for start in range(0, m, step):
@@ -103,7 +97,7 @@ def tried_seeds(
         yield users, rng.integers(0, SEEDS, size=(users.stop - start, budget), dtype=np.uint32)
 
 
-def scanned_seeds(chosen_items: UInt32Array, g: int, rng: np.random.Generator) -> UInt32Array:
+def scanned_seeds(chosen_items: UInt32Array, g: int, rng: Rng) -> UInt32Array:
     """Return for each of m rows a seed by `exhaustive_seeds`, one scan for each distinct row."""
     best_seeds = np.empty(len(chosen_items), dtype=np.uint32)
     rows, group = np.unique(chosen_items, axis=0, return_inverse=True)
@@ -114,7 +108,7 @@ def scanned_seeds(chosen_items: UInt32Array, g: int, rng: np.random.Generator) -
 
 
 def exhaustive_seeds(
-    items: UInt32Array, g: int, m: int, rng: np.random.Generator, *, limit: int = SEEDS
+    items: UInt32Array, g: int, m: int, rng: Rng, *, limit: int = SEEDS
 ) -> UInt32Array:
     """Return the m distinct seeds that hash most of the r items to one bucket.
 

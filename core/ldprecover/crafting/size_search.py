@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from ldprecover import counting
 from ldprecover.counting.xxhash32 import bucket_ranges, hash_items
 from ldprecover.crafting.seed_search import SEEDS, tried_seeds
-from ldprecover.types import Int64Array, UInt32Array
+from ldprecover.types import Int64Array, Rng, UInt32Array
 
 _CELLS = 1 << 15  # (seed, item) pairs of a block, if one bucket of each seed is measured
 _ALL_CELLS = 1 << 18  # (seed, item) and (seed, bucket) pairs of a block, if all buckets are
@@ -34,7 +34,7 @@ def sized_seeds(
     d: int,
     g: int,
     budget: int,
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     exact: bool,
 ) -> tuple[UInt32Array, UInt32Array]:
@@ -54,9 +54,7 @@ def sized_seeds(
     return seeds, buckets
 
 
-def sized_bucket(
-    size: float, d: int, g: int, budget: int, rng: np.random.Generator
-) -> tuple[int, int]:
+def sized_bucket(size: float, d: int, g: int, budget: int, rng: Rng) -> tuple[int, int]:
     """Return the first of `budget` random seeds with a bucket of size nearest to `size`, and it."""
     seeds = rng.integers(0, SEEDS, size=budget, dtype=np.uint32)
     candidates: list[tuple[float, int, int]] = []

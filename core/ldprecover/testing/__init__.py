@@ -37,7 +37,7 @@ from ldprecover.testing.tolerances import (
     bernstein,
     bernstein_of,
 )
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Rng
 
 __all__ = ["check_protocol"]
 
@@ -64,7 +64,7 @@ def check_protocol(oracle: FrequencyOracle, *, seed: int = 1) -> None:
             raise
 
 
-def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_parameters(oracle: FrequencyOracle, rng: Rng) -> None:
     """The oracle is a value with probabilities in order, and its class says what it is."""
     assert 0 < oracle.q < oracle.p <= 1
     assert oracle.protocol.isidentifier()
@@ -85,7 +85,7 @@ def check_parameters(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert list(oracle.wire.forms.example) == [column.name for column in oracle.wire.columns]
 
 
-def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_reports(oracle: FrequencyOracle, rng: Rng) -> None:
     """Reports are of one type, pass their own check, and say alike what they support in every way
     of asking.
     """
@@ -123,7 +123,7 @@ def check_reports(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
             _raises(partial(report, wrong, rng))
 
 
-def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_seeds(oracle: FrequencyOracle, rng: Rng) -> None:
     """Seeds of 32 bits hardly ever come twice, and assignable ones are evenly distributed; a
     protocol without seeds raises ParameterError with its name.
     """
@@ -143,7 +143,7 @@ def check_seeds(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     )
 
 
-def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_packed_form(oracle: FrequencyOracle, rng: Rng) -> None:
     """Packed reports are read as they were written; for any other bytes the error has a
     position.
     """
@@ -167,7 +167,7 @@ def check_packed_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None
             assert wire.pack(again) == mixed
 
 
-def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_json_form(oracle: FrequencyOracle, rng: Rng) -> None:
     """The JSON form is read as it was written, is no longer than said, and the first bad report is
     named.
     """
@@ -200,7 +200,7 @@ def check_json_form(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     _raises_report_error(oracle, body | {"other": []}, None)
 
 
-def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_summary(oracle: FrequencyOracle, rng: Rng) -> None:
     """Summaries add, and the support counts read off them are those of the reports; so are their
     sizes. With the trait `histogram` a summary counts the reports themselves.
     """
@@ -224,7 +224,7 @@ def check_summary(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert np.array_equal(sized[1], oracle.supports(reports).sum(axis=1))
 
 
-def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_independence(oracle: FrequencyOracle, rng: Rng) -> None:
     """Where bits are independent, two items are supported together as often as that says."""
     if not oracle.traits.independent_bits:
         return
@@ -239,7 +239,7 @@ def check_independence(oracle: FrequencyOracle, rng: np.random.Generator) -> Non
     assert_counts(together, np.array([oracle.p * oracle.q, others]), _USERS)
 
 
-def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_sizes(oracle: FrequencyOracle, rng: Rng) -> None:
     """The law of support sizes has the mean and variance that are stated, and reports follow it."""
     size_law = oracle.laws.sizes
     if size_law is None:
@@ -254,7 +254,7 @@ def check_sizes(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
     assert_follows(np.bincount(sizes_of_reports, minlength=sizes.size), law)
 
 
-def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_joint_support(oracle: FrequencyOracle, rng: Rng) -> None:
     """The laws of several items hold: of items that a user does not hold, and of any items."""
     d = oracle.domain_size
     items = np.arange(1, min(d, 5))
@@ -278,7 +278,7 @@ def check_joint_support(oracle: FrequencyOracle, rng: np.random.Generator) -> No
         assert law[threshold:].sum() <= 0.01
 
 
-def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_likelihood(oracle: FrequencyOracle, rng: Rng) -> None:
     """Likelihoods are normalised, differ by the stated ratio alone, and never by more than
     e^epsilon.
     """
@@ -312,7 +312,7 @@ def check_likelihood(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         )
 
 
-def check_honest_tally(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_honest_tally(oracle: FrequencyOracle, rng: Rng) -> None:
     """A tally from its law has the means and the variances of a tally of reports."""
     d = oracle.domain_size
     users = np.zeros(d, np.int64)
@@ -357,7 +357,7 @@ def _check_moments(
     assert (np.abs(((counts - mean) ** 2).mean(axis=0) - variance) <= 1.5 * 6.1 * deviation).all()
 
 
-def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_encoded(oracle: FrequencyOracle, rng: Rng) -> None:
     """Encoded reports, and a tally of them from its law, have the stated support."""
     d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
     crafter = oracle.crafter
@@ -382,7 +382,7 @@ def check_encoded(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         assert all(least <= each <= oracle.q * (1 + 1e-12) for each in displaced)
 
 
-def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_crafted(oracle: FrequencyOracle, rng: Rng) -> None:
     """Crafted reports are valid and have the stated support."""
     d = oracle.domain_size
     r, m = min(d, 3), 2000
@@ -407,7 +407,7 @@ def check_crafted(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         oracle.wire.check(sized)
 
 
-CHECKS: dict[str, Callable[[FrequencyOracle, np.random.Generator], None]] = {
+CHECKS: dict[str, Callable[[FrequencyOracle, Rng], None]] = {
     check.__name__.removeprefix("check_"): check
     for check in (
         check_parameters,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.testing.tolerances import RATE, assert_counts
-from ldprecover.types import Int64Array, Reports
+from ldprecover.types import Int64Array, Reports, Rng
 
 _SEEN = 0.03  # relative error of p that is detected almost surely
 # Bernstein allows 6.6 deviations, so a mean this far off is missed once in 3,000 times.
@@ -20,7 +20,7 @@ _ROUNDING = 1e-9
 _OFTEN = 40  # values with fewer reports under both items are not tested
 
 
-def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_epsilon(oracle: FrequencyOracle, rng: Rng) -> None:
     """No event that p, q and the traits determine exceeds the ratio e^epsilon between two items."""
     p, q, limit = oracle.p, oracle.q, math.exp(oracle.epsilon)
     odds = {
@@ -39,7 +39,7 @@ def check_epsilon(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
         )
 
 
-def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_support_probabilities(oracle: FrequencyOracle, rng: Rng) -> None:
     """Reports support the user's item with probability p and others with q, within e^epsilon.
 
     For two items' users it compares which of the two items their reports support, the values of the
@@ -70,7 +70,7 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: np.random.Generato
         _assert_within(oracle, counted, n, f"a report's byte {position}")
 
 
-def check_randomness(oracle: FrequencyOracle, rng: np.random.Generator) -> None:
+def check_randomness(oracle: FrequencyOracle, rng: Rng) -> None:
     """Without a generator reports differ each time; with two in the same state they are equal."""
     # Equal reports of one item agree on whether they support it, which bounds their probability.
     assert oracle.p < 1, (
