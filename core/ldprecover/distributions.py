@@ -30,8 +30,7 @@ def binomial_law(n: int, p: float) -> FloatArray:
         + k * math.log(p)
         + (n - k) * math.log1p(-p)
     )
-    law: FloatArray = np.exp(log_law)
-    return law
+    return np.exp(log_law)
 
 
 def hypergeometric_law(d: int, r: int, k: int) -> FloatArray:
@@ -51,11 +50,10 @@ def split_law(n: int, others: int) -> FloatArray:
     k, rest = np.arange(n + 1)[:, None], np.arange(others + 1)
 
     def log_ways(n: int, k: Int64Array) -> FloatArray:
-        ways: FloatArray = log_factorials[n] - log_factorials[k] - log_factorials[n - k]
-        return ways
+        return log_factorials[n] - log_factorials[k] - log_factorials[n - k]
 
     log_law = log_ways(n, k) + log_ways(others, rest) - log_ways(n + others, k + rest)
-    return np.asarray(np.exp(log_law))
+    return np.exp(log_law)
 
 
 def log_choose(n: int, k: int) -> float:
@@ -137,7 +135,7 @@ def upper_means(counts: FloatArray, n: float, log_tail: float) -> FloatArray:
     x, budget = np.minimum(counts / n, 1.0), log_tail / n
     # Start from the least of three limits by inequalities; the second and third are near 1.
     entropy = -x * np.log(np.where(x > 0, x, 1.0))
-    limits: FloatArray = np.minimum(
+    limits = np.minimum(
         x + np.minimum(np.sqrt(2 * x * budget) + 2 * budget, np.sqrt(2 * (1 - x) * budget)),
         1 - (1 - x) * np.exp(-(budget + entropy) / np.maximum(1 - x, _TINY)),
     )

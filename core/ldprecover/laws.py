@@ -262,7 +262,7 @@ class Laws:
         sums, ratio = self.report_sums, self.likelihood_ratio
         if sums is None or ratio is None:
             return None
-        lifted: FloatArray = frequencies.sum() + (ratio - 1) * sums.masses(frequencies)
+        lifted = frequencies.sum() + (ratio - 1) * sums.masses(frequencies)
         return lifted / self._weight(sums, ratio)
 
     def item_means(self, values: FloatArray) -> FloatArray | None:
@@ -273,7 +273,7 @@ class Laws:
         sums, ratio = self.report_sums, self.likelihood_ratio
         if sums is None or ratio is None:
             return None
-        lifted: FloatArray = values.sum() + (ratio - 1) * sums.counts(values)
+        lifted = values.sum() + (ratio - 1) * sums.counts(values)
         return lifted / self._weight(sums, ratio)
 
     def _weight(self, sums: ReportSums, ratio: float) -> float:

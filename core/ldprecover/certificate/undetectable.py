@@ -125,12 +125,10 @@ class _Limits:
         sign, root = math.copysign(1.0, scale), math.sqrt(sums.number * q * (1 - q))
 
         def columns(x: FloatArray) -> FloatArray:  # an isometry
-            centred: FloatArray = (sums.masses(x) - q * x.sum()) / root
-            return centred
+            return (sums.masses(x) - q * x.sum()) / root
 
         def prices(y: FloatArray) -> FloatArray:
-            gains: FloatArray = sign * (raised + (sums.counts(y) - q * y.sum()) / root)
-            return gains
+            return sign * (raised + (sums.counts(y) - q * y.sum()) / root)
 
         limit = ((self._least - q * self.share) / root - columns(base)) / abs(scale)
         honest = np.abs(base) / np.abs(base).sum()  # a solution without any gain
@@ -148,8 +146,7 @@ class _Limits:
                 solution = x + back * (honest - x)
                 if prices(y).max() - y @ limit - sign * solution[raised].sum() < _GAP:
                     break
-        largest: FloatArray = base + scale * solution
-        return largest
+        return base + scale * solution
 
 
 def _fill(limits: FloatArray, total: float) -> FloatArray:

@@ -54,8 +54,7 @@ def _of_backend(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def counted(*arguments: P.args, **keywords: P.kwargs) -> T:
-        result: T = getattr(_counting(), function.__name__)(*arguments, **keywords)
-        return result
+        return getattr(_counting(), function.__name__)(*arguments, **keywords)
 
     return counted
 

@@ -42,8 +42,7 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
     tables = np.zeros(number * d, dtype=np.int64)
     if _grr(items, d, tables, number - 1):
         raise IndexError(f"an item is not from 0 to {d - 1}")
-    counts: Int64Array = tables.reshape(number, d).sum(axis=0)
-    return counts
+    return tables.reshape(number, d).sum(axis=0)
 
 
 def olh_counts(seeds: UInt32Array, buckets: UInt16Array, d: int, g: int) -> Int64Array:

@@ -101,8 +101,7 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
 
 def unary_sizes(rows: UInt8Array) -> Int64Array:
     """Return the number of bits that are one in each packed row."""
-    sizes: Int64Array = np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
-    return sizes
+    return np.bitwise_count(rows).sum(axis=1, dtype=np.int64)
 
 
 def unary_supported(rows: UInt8Array, items: UInt32Array) -> BoolArray:

@@ -177,17 +177,14 @@ class AssignedSeedCrafter(Crafter):
 
 
 def _greatest(scores: Int64Array) -> BoolArray:
-    best: BoolArray = scores == scores.max(axis=1, keepdims=True)
-    return best
+    return scores == scores.max(axis=1, keepdims=True)
 
 
 def _nearness(hits: Int64Array, aims: Int64Array | np.int64) -> Int64Array:
-    nearness: Int64Array = 2 * -np.abs(hits - aims) + (hits > aims)
-    return nearness
+    return 2 * -np.abs(hits - aims) + (hits > aims)
 
 
 def _shares_of(scores: Int64Array) -> FloatArray:
     """Return the share of each report where users take their greatest score, (S, g)."""
     best = _greatest(scores)
-    shares: FloatArray = best / (len(best) * best.sum(axis=1, keepdims=True))
-    return shares.reshape(-1)
+    return (best / (len(best) * best.sum(axis=1, keepdims=True))).reshape(-1)

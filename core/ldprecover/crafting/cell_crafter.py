@@ -133,8 +133,7 @@ class CellCrafter(Crafter):
 
     def _shares(self, reports: UInt32Array) -> FloatArray:
         """Return for each item the share of the reports that supports it."""
-        shares: FloatArray = self.oracle.support_counts(reports) / reports.size
-        return shares
+        return self.oracle.support_counts(reports) / reports.size
 
 
 def average_over_sets(

@@ -195,5 +195,4 @@ def support_of_kinds(included: FloatArray, r: int, hits: float, others: float) -
     A report supports `hits` of its r chosen items and `others` of the rest, each kind alike.
     """
     rest = max(included.size - r, 1)
-    support: FloatArray = included * (hits / r) + (1 - included) * (others / rest)
-    return support
+    return included * (hits / r) + (1 - included) * (others / rest)

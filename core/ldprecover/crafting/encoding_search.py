@@ -50,8 +50,7 @@ class EncodingCrafter(Crafter):
         items, column = np.unique(chosen_items, return_inverse=True)
         supported = self.oracle.supports(reports, items).reshape(n, tries, items.size)
         hits = np.take_along_axis(supported, column.reshape(n, 1, r), axis=2).sum(axis=2)
-        best: Reports = reports.reshape(n, tries, *reports.shape[1:])[users, hits.argmax(axis=1)]
-        return best
+        return reports.reshape(n, tries, *reports.shape[1:])[users, hits.argmax(axis=1)]
 
     def _tries(self, r: int, search: Search) -> int:
         return 1 if r == 1 else min(_TRIES, search) if isinstance(search, int) else _TRIES
@@ -95,8 +94,7 @@ class EncodingCrafter(Crafter):
         n = max(_LEAST_SAMPLE, min(_SAMPLE, n))
         for size in _blocks(n, max(1, _CELLS // self.oracle.domain_size)):
             counts += self.oracle.support_counts(make(size))
-        share: FloatArray = counts / n
-        return share
+        return counts / n
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         raise self._lacks("a likelihood of crafted reports")

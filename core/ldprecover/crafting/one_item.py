@@ -33,8 +33,7 @@ class OneItemCrafter(Crafter):
     ) -> Reports:
         """Return one of the chosen items, drawn uniformly."""
         m, r = chosen_items.shape
-        items: Reports = chosen_items[np.arange(m), rng.integers(r, size=m)].astype("<u4")
-        return items
+        return chosen_items[np.arange(m), rng.integers(r, size=m)].astype("<u4")
 
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1

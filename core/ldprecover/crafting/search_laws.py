@@ -77,5 +77,4 @@ def _at_most(r: int, g: int) -> FloatArray:
     length = g * r + 1
     transforms = (np.fft.rfft(poisson[: k + 1], length) for k in range(r + 1))
     coefficients = np.array([np.fft.irfft(each**g, length)[r] for each in transforms])
-    law: FloatArray = np.clip(coefficients / coefficients[-1], 0.0, 1.0)
-    return law
+    return np.clip(coefficients / coefficients[-1], 0.0, 1.0)

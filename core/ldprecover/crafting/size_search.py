@@ -22,10 +22,7 @@ def worth(
     """
     scale = 1 << 20  # above any number of items
     miss, over = np.abs(sizes - aim), sizes > aim
-    value: Int64Array = (
-        hits - (2 * miss + over) * scale if exact else 2 * ((hits - miss) * scale + hits) - over
-    )
-    return value
+    return hits - (2 * miss + over) * scale if exact else 2 * ((hits - miss) * scale + hits) - over
 
 
 def sized_seeds(

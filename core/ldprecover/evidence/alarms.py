@@ -195,7 +195,7 @@ def _sizes_given_estimates(round: _Round) -> _Finding:
     if sums is None or law is None:
         return None
     size_of = np.rint(sums.masses(np.ones(d))).astype(np.int64)
-    expected: FloatArray = n * np.bincount(size_of, law, d + 1).astype(np.float64)
+    expected = n * np.bincount(size_of, law, d + 1).astype(np.float64)
     starts = _starts(expected, max(_LEAST_OF_BIN, n / _MOST_BINS))
     bin_of = np.searchsorted(starts, size_of, side="right") - 1
     residuals = []

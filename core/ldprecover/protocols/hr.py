@@ -119,8 +119,7 @@ class HR(FrequencyOracle):
 
     def counts_from(self, summary: Int64Array) -> Int64Array:
         signs = counting.walsh_hadamard(summary)
-        counts: Int64Array = (signs[0] + signs[1 : self.domain_size + 1]) // 2
-        return counts
+        return (signs[0] + signs[1 : self.domain_size + 1]) // 2
 
     def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
         rows = np.arange(1, self.domain_size + 1, dtype=np.uint32)[items]
@@ -159,14 +158,12 @@ class HR(FrequencyOracle):
         """Return the sum of the values of the items that each of the K columns supports."""
         rows = np.zeros(self.summary_size)
         rows[1 : self.domain_size + 1] = values
-        masses: FloatArray = (values.sum() + counting.walsh_hadamard_floats(rows)) / 2
-        return masses
+        return (values.sum() + counting.walsh_hadamard_floats(rows)) / 2
 
     def _weights(self, weights: FloatArray) -> FloatArray:
         """Return the sum of the weights of the columns that support each item."""
         sums = counting.walsh_hadamard_floats(weights)
-        counts: FloatArray = (sums[0] + sums[1 : self.domain_size + 1]) / 2
-        return counts
+        return (sums[0] + sums[1 : self.domain_size + 1]) / 2
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         mass = self.supported_mass(reports, frequencies)

@@ -218,8 +218,7 @@ class LLH(FrequencyOracle):
     def reports(self, seeds: ArrayLike, buckets: ArrayLike) -> Reports:
         """Return seeds and buckets as reports."""
         firsts = np.asarray(seeds, np.int64) * self.hash_range
-        reports: Reports = (firsts + np.asarray(buckets, np.int64)).astype("<u4")
-        return reports
+        return (firsts + np.asarray(buckets, np.int64)).astype("<u4")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.summary_size)
@@ -227,7 +226,7 @@ class LLH(FrequencyOracle):
     def support_counts(self, reports: Reports) -> Int64Array:
         # The transform of a histogram takes its time however few the reports are.
         if len(reports) * self.domain_size < self.summary_size:
-            return np.asarray(np.count_nonzero(self.supports(reports), axis=0), np.int64)
+            return np.count_nonzero(self.supports(reports), axis=0)
         return super().support_counts(reports)
 
     def counts_from(self, summary: Int64Array) -> Int64Array:
@@ -300,8 +299,7 @@ class LLH(FrequencyOracle):
     def probabilities(self, frequencies: FloatArray) -> FloatArray:
         """Return the probability of each of the g^(k+1) reports, of users of these frequencies."""
         mass, other = self._masses(frequencies), (1 - self.p) / (self.hash_range - 1)
-        sums: FloatArray = other * frequencies.sum() + (self.p - other) * mass
-        return sums / self.seed_count
+        return (other * frequencies.sum() + (self.p - other) * mass) / self.seed_count
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         return np.log(self.probabilities(frequencies))[reports]
@@ -317,7 +315,7 @@ class LLH(FrequencyOracle):
     def size_law(self) -> FloatArray:
         """Return the law of the sizes of honest reports of users whose items are uniform."""
         uniform = np.full(self.domain_size, 1 / self.domain_size)
-        law: FloatArray = np.zeros(self.domain_size + 1)
+        law = np.zeros(self.domain_size + 1)
         np.add.at(law, self._sizes, self.probabilities(uniform))
         law /= law.sum()
         return law

@@ -76,7 +76,7 @@ def total_over_passing(
     others = Sample(source.oracle, report_filter.others)
     of_others: Any = measure(others, report_filter=free, **arguments)
     total: Any = source.total(partial(measure, report_filter=free, **arguments))
-    return total - of_others  # type: ignore[no-any-return]
+    return total - of_others
 
 
 class DroppedReports:
