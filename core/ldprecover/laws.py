@@ -259,26 +259,26 @@ class Laws:
         It is linear in the frequencies, also where these are estimates. None without `report_sums`
         or `likelihood_ratio`.
         """
-        sums, ratio = self.report_sums, self.likelihood_ratio
-        if sums is None or ratio is None:
-            return None
-        lifted = frequencies.sum() + (ratio - 1) * sums.masses(frequencies)
-        return lifted / self._weight(sums, ratio)
+        return self._lifted(frequencies, lambda sums: sums.masses)
 
     def item_means(self, values: FloatArray) -> FloatArray | None:
         """Return the mean of a value that each of the M reports has, for a user of each item.
 
         None as in `report_law`.
         """
+        return self._lifted(values, lambda sums: sums.counts)
+
+    def _lifted(
+        self,
+        values: FloatArray,
+        choose: Callable[[ReportSums], Callable[[FloatArray], FloatArray]],
+    ) -> FloatArray | None:
         sums, ratio = self.report_sums, self.likelihood_ratio
         if sums is None or ratio is None:
             return None
-        lifted = values.sum() + (ratio - 1) * sums.counts(values)
-        return lifted / self._weight(sums, ratio)
-
-    def _weight(self, sums: ReportSums, ratio: float) -> float:
-        """Return the sum of the reports' likelihoods: `ratio` for the Mq that support an item."""
-        return sums.number * (1 + (ratio - 1) * self.q)
+        lifted = values.sum() + (ratio - 1) * choose(sums)(values)
+        # Over the sum of the reports' likelihoods: `ratio` for the Mq that support an item.
+        return lifted / (sums.number * (1 + (ratio - 1) * self.q))
 
     def honest_support(self, weights: FloatArray) -> FloatArray:
         """Return the expected share of honest reports that support each item.

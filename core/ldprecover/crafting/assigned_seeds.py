@@ -12,7 +12,6 @@ import numpy as np
 from ldprecover.crafting.cell_crafter import average_over_sets
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, CraftedReports, Crafter, Search
 from ldprecover.distributions import binomial_law
-from ldprecover.errors import ParameterError
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
 if TYPE_CHECKING:
@@ -65,12 +64,6 @@ class AssignedSeedCrafter(Crafter):
 
         return self._choose(chosen_items, rng, scores)
 
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> tuple[float, float] | None:
-        """Return both for one chosen item; None for several: see `crafted_support`."""
-        return (1.0, self.encoded_others) if r == 1 and aim in ("most", "projected") else None
-
     def crafted_support(
         self,
         included: FloatArray,
@@ -84,7 +77,7 @@ class AssignedSeedCrafter(Crafter):
 
         Raises ParameterError for more than 16,384 possible sets of chosen items.
         """
-        if self.expected_hits(r, aim=aim) is not None:
+        if r == 1 and aim in ("most", "projected"):
             return self.encoded_support(included)
         sizes = self._cells(np.arange(self.oracle.domain_size))
         law = np.ones(1)
@@ -141,12 +134,6 @@ class AssignedSeedCrafter(Crafter):
     @property
     def uniform_support(self) -> float:
         return self.oracle.q
-
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
-        """Raise ParameterError: users with different seeds cannot send one report."""
-        raise ParameterError(
-            f"{self.oracle.protocol} with assigned seeds lacks a report that all can send"
-        )
 
     def _choose(self, chosen_items: Int64Array, rng: Rng, scores: Scores) -> Reports:
         """Return the bucket of the greatest score under the seed of each user."""

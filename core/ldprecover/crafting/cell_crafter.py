@@ -66,15 +66,6 @@ class CellCrafter(Crafter):
             reports[users] = rng.choice(self.best_reports(row, aim), size=users.size)
         return reports
 
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> tuple[float, float] | None:
-        """Return both for one chosen item; None for several: see `crafted_support`."""
-        if r > 1:
-            return None
-        others = self._shares(self.best_reports(np.zeros(1, np.int64), aim))[1]
-        return 1.0, float(others * (self.oracle.domain_size - 1))
-
     def crafted_support(
         self,
         included: FloatArray,

@@ -115,7 +115,6 @@ class Crafter(ABC):
         "most" or "projected".
         """
 
-    @abstractmethod
     def expected_hits(
         self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
     ) -> tuple[float, float] | None:
@@ -124,6 +123,7 @@ class Crafter(ABC):
         Items of each kind are equally likely; None where that does not hold. `m` is the number of
         reports: an exhaustive search runs out of good seeds.
         """
+        return None
 
     def crafted_support(
         self,
@@ -161,25 +161,27 @@ class Crafter(ABC):
         """
         return required(None, self.oracle.protocol, JOINT_REPORTS)
 
-    @abstractmethod
+    # The following raise ParameterError for a protocol that states no crafter.
+
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of reports crafted for one target, all of which support it.
 
         It is on the scale of `Laws.log_likelihood` (Cao et al., USENIX Security 2021).
         """
+        raise self.oracle.lacks("a likelihood of crafted reports")
 
-    @abstractmethod
     def uniform_reports(self, m: int, rng: Rng) -> Reports:
         """Return m reports drawn uniformly from all valid ones."""
+        raise self.oracle.lacks("uniform reports")
 
     @property
-    @abstractmethod
     def uniform_support(self) -> float:
         """The expected share of uniform reports that support an item, the same for all items."""
+        raise self.oracle.lacks("uniform reports")
 
-    @abstractmethod
     def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return one report, an array of one row, that supports about `size` random items."""
+        raise self.oracle.lacks("reports crafted for a size")
 
 
 def support_of_targets(d: int, targets: Int64Array, hits: float, others: float) -> FloatArray:

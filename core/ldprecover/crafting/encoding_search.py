@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
-from ldprecover.errors import ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 _TRIES = 32
@@ -55,11 +54,6 @@ class EncodingCrafter(Crafter):
     def _tries(self, r: int, search: Search) -> int:
         return 1 if r == 1 else min(_TRIES, search) if isinstance(search, int) else _TRIES
 
-    def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
-    ) -> None:
-        """Return None: nothing says that items are equally likely."""
-
     def crafted_support(
         self,
         included: FloatArray,
@@ -95,22 +89,6 @@ class EncodingCrafter(Crafter):
         for size in _blocks(n, max(1, _CELLS // self.oracle.domain_size)):
             counts += self.oracle.support_counts(make(size))
         return counts / n
-
-    def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
-        raise self._lacks("a likelihood of crafted reports")
-
-    def uniform_reports(self, m: int, rng: Rng) -> Reports:
-        raise self._lacks("uniform reports")
-
-    @property
-    def uniform_support(self) -> float:
-        raise self._lacks("uniform reports")
-
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
-        raise self._lacks("reports crafted for a size")
-
-    def _lacks(self, part: str) -> ParameterError:
-        return ParameterError(f"{self.oracle.protocol} lacks {part}: it states no crafter")
 
 
 def _blocks(n: int, step: int) -> Iterator[int]:

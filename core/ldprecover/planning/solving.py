@@ -1,6 +1,7 @@
 """Solves a plan request for one protocol."""
 
 import math
+from bisect import bisect_left
 
 from ldprecover.errors import ParameterError
 from ldprecover.planning.request import PlanRequest
@@ -47,12 +48,12 @@ def _least_users(request: PlanRequest, oracle: FrequencyOracle) -> int:
     if request.lead is None:
         return least
     _check_lead(request, oracle, MAX_USERS)
-    high = MAX_USERS
-    while least < high:
-        middle = (least + high) // 2
-        safe = request.leads_of(oracle, middle).is_safe(request.lead, request.share)
-        least, high = (least, middle) if safe else (middle + 1, high)
-    return least
+    lead, share = request.lead, request.share
+
+    def is_safe(users: int) -> bool:
+        return request.leads_of(oracle, users).is_safe(lead, share)
+
+    return bisect_left(range(MAX_USERS), True, lo=least, key=is_safe)
 
 
 def _least_epsilon(request: PlanRequest, protocol: str, d: int, users: int) -> FrequencyOracle:

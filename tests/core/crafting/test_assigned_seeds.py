@@ -97,5 +97,5 @@ def test_unknown_support_and_a_common_report_are_rejected() -> None:
     crafter = crafter_of(assigned(1.0, 30, 3))
     with pytest.raises(ParameterError, match="15 of 30 items, of which there are too many"):
         crafter.crafted_support(np.full(30, 0.5), 15)
-    with pytest.raises(ParameterError, match="lacks a report that all can send"):
+    with pytest.raises(ParameterError, match="llh lacks reports crafted for a size"):
         crafter.report_of_size(5, rng())

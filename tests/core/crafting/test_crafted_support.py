@@ -101,5 +101,5 @@ def test_a_protocol_without_a_crafter_is_named() -> None:
         lambda: crafter_of(oracle).report_of_size(3, rng()),
         lambda: crafter_of(oracle).log_likelihood(oracle.encode([0]), 0),
     ):
-        with pytest.raises(ParameterError, match=r"^bare lacks .*: it states no crafter$"):
+        with pytest.raises(ParameterError, match=r"^bare lacks "):
             call()
