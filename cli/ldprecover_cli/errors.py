@@ -33,6 +33,9 @@ _SLUG_HINTS = {
 _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
 
+_FIELD_HINTS = {
+    "protocol": " (a plugin's needs a server whose LDPRECOVER_PLUGINS names the plugin)"
+}
 _SHOWN_FIELDS = 3
 
 
@@ -105,7 +108,7 @@ def _rejected_fields(error: "RefusedError") -> str:
     for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
         place = f": item {int(rest) + 1}" if rest.isdecimal() else ""
-        lines.append(f"{name}{place} {reason}")
+        lines.append(f"{name}{place} {reason}{_FIELD_HINTS.get(name, '')}")
     return "; ".join(lines) or error.detail or error.title
 
 

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from ldprecover_cluster import ReportDataset
 
 
+_COLUMNS = ("malicious", "genuine", "recovered")
+
+
 def recompute(
     sources: Annotated[
         list[str],
@@ -228,12 +231,8 @@ def _columns(
     return result | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
-        "method": recovery.method,
-        "eta": recovery.eta,
-        "targets": list(recovery.targets),
-        "malicious": recovery.malicious.tolist(),
-        "genuine": recovery.genuine.tolist(),
-        "recovered": recovery.recovered.tolist(),
+        **{name: getattr(recovery, name) for name in ("method", "eta", "targets")},
+        **{name: getattr(recovery, name).tolist() for name in _COLUMNS},
         "notes": [with_labels(note, items) for note in recovery.notes],
         "conclusions": None
         if recovery.conclusions is None

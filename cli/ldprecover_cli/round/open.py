@@ -1,14 +1,12 @@
 """`round open`: open a round over a list of items."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 from typer import Argument, Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError, explain
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
@@ -58,17 +56,13 @@ def open_round(
         int | None,
         Option(help="Expected users, for --protocol auto; 10,000 when absent.", min=1),
     ] = None,
-    hash_range: Annotated[
-        int | None,
-        Option(help="g, for olh and llh; by epsilon and the number of items when absent."),
-    ] = None,
-    subset_size: Annotated[
-        int | None,
-        Option(help="k, only for ss; max(1, round(d/(e^epsilon + 1))) when absent."),
-    ] = None,
     parameter: Annotated[
         list[str] | None,
-        Option(help="A parameter of another protocol of the server.", metavar="NAME=N"),
+        Option(
+            help="A parameter of the protocol: hash_range of olh and llh, subset_size of ss; by "
+            "epsilon and the number of items when absent.",
+            metavar="NAME=N",
+        ),
     ] = None,
     access: Annotated[
         Literal["open", "key", "ticket"],
@@ -103,23 +97,17 @@ def open_round(
     Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention none
     """
     labels = _labels(item, items, dataset, column, domain_size)
-    own = {"hash_range": hash_range, "subset_size": subset_size}
-    for other, value in _own_parameters(parameter).items():
-        if own.get(other) is not None:
-            option = f"--{other.replace('_', '-')}"
-            raise UsageError(f"give {other} either by {option} or by --parameter")
-        own[other] = value
+    own = _own_parameters(parameter)
     if chosen := protocol == AUTO:
-        for parameter_name, number in own.items():
-            if number is not None:
-                raise UsageError(
-                    f"{parameter_name} is a parameter of one protocol: name that with --protocol"
-                )
+        for name_of_one in own:
+            raise UsageError(
+                f"{name_of_one} is a parameter of one protocol: name that with --protocol"
+            )
         d = len(labels) if labels is not None else domain_size or 0
         protocol = _best(d, epsilon, users or _USERS)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
-    with connected(url, key) as client, _explain_protocols(protocol, own):
+    with connected(url, key) as client:
         opened = client.open_round(
             name=name,
             protocol=protocol,
@@ -147,7 +135,7 @@ def open_round(
 
 def _own_parameters(texts: list[str] | None) -> dict[str, int]:
     """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
-    values = values_by_name("--parameter", "few=3", texts)
+    values = values_by_name("--parameter", "hash_range=4", texts)
     try:
         return {name: int(value) for name, value in values.items()}
     except ValueError:
@@ -163,33 +151,6 @@ def _best(d: int, epsilon: float, users: int) -> str:
         return choose(d, epsilon, users).best.oracle.protocol
     except ParameterError:
         return "olh"  # the server rejects the same parameters, by the names of its fields
-
-
-@contextmanager
-def _explain_protocols(protocol: str, own: Mapping[str, int | None]) -> Iterator[None]:
-    """Add hints to the server's errors about unknown protocols and parameters."""
-    from ldprecover.protocols import PROTOCOLS
-    from ldprecover_client import RefusedError
-
-    try:
-        yield
-    except RefusedError as error:
-        rejected = dict(error.fields)
-        if "protocol" in rejected:
-            explanation = explain(error)
-            raise UsageError(
-                f"{explanation[0] if explanation else error}; for a plugin's protocol, start the "
-                "server with LDPRECOVER_PLUGINS naming the plugin"
-            ) from error
-        for name in own:
-            if own[name] is not None and "not known" in rejected.get(name, ""):
-                kind = PROTOCOLS.get(protocol)
-                has = kind.parameter.name if kind and kind.parameter else "none"
-                hint = "" if kind is None else f"; {protocol} has {has}"
-                raise UsageError(
-                    f"--parameter {name}: no protocol of the server has this parameter{hint}"
-                ) from error
-        raise
 
 
 def _labels(

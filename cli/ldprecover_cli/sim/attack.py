@@ -13,21 +13,11 @@ from ldprecover_cli.options import (
     Key,
     RoundArgument,
     Url,
-    titled,
     values_by_name,
 )
-from ldprecover_cli.output import console, counted, joined, print_json
-from ldprecover_cli.sim.runs import (
-    RunSeed,
-    Users,
-    Wait,
-    draw_seed,
-    print_repeat_options,
-    run_secret,
-    sending,
-    sent_line,
-)
-from ldprecover_cli.sim.ticket_files import Tickets, check_access, check_enough, read_tickets
+from ldprecover_cli.output import counted, joined
+from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
+from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus
@@ -114,46 +104,24 @@ def attack(
     ticket_list = read_tickets(tickets)
     if users is None and beta is None and ticket_list is not None:
         users = len(ticket_list)
-    with sending(round, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
-        status = client.round(round)
-        check_access(status, ticket_list)
+    with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
+        status = run.round
         m = _share(_BETA if beta is None else beta, status) if users is None else users
         check_enough(ticket_list, m)
         if isinstance(item := options.get("item"), str):
             check_items([item], status.parameters.items, status.name)
-        run_seed = draw_seed() if seed is None else seed
-        options |= {
-            "targets": _targets(name, target, targets, status, run_seed),
-            "input_poisoning": input_poisoning,
-            "attackers": attackers,
-        }
-        secret = run_secret(run_seed, "sim attack", status.id, {"attack": name, **options})
-        attack = make_attack(name, **_knowledge(client, status, m, name, options))
-        print_repeat_options(
-            round=status.name if round == CURRENT else None,
-            # A share of the reports is another number after a part of the run was sent.
-            users=m if users is None else None,
-            seed=run_seed if seed is None else None,
-        )
-        campaign = Campaign(client, status, attack, m, run_seed, secret=secret, **delivery)
+        labels = _targets(name, target, targets, status, run.seed)
+        options |= {"targets": labels, "input_poisoning": input_poisoning, "attackers": attackers}
+        secret = run_secret(run.seed, "sim attack", status.id, {"attack": name, **options})
+        attack = make_attack(name, **_knowledge(run.client, status, m, name, options))
+        # A share of the reports is another number after a part of the run was sent.
+        run.print_repeat_options(users=m if users is None else None)
+        campaign = Campaign(run.client, status, attack, m, run.seed, secret=secret, **run.delivery)
         sent = campaign.run(progress=None if json else "bar")
-    labels = options["targets"]
-    if json:
-        print_json(
-            {
-                "round": status.id,
-                "accepted": sent.accepted,
-                "duplicates": sent.duplicates,
-                "attack": name,
-                "targets": labels,
-                "beta": sent.accepted / (status.n + sent.accepted - sent.duplicates),
-                "seed": str(run_seed),
-            }
-        )
-        return
+    beta = sent.accepted / (status.n + sent.accepted - sent.duplicates)
+    fields = {"attack": name, "targets": labels, "beta": beta} if json else None
     purpose = f" to raise {joined(labels)}" if labels else ""
-    title = titled(status.name, round)
-    console().print(sent_line(sent.accepted, sent.duplicates, "malicious user", title, purpose))
+    run.print_sent(sent, "malicious user", purpose, fields)
 
 
 def _parameters(name: str, texts: list[str] | None) -> dict[str, Any]:

@@ -5,17 +5,19 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from ldprecover_cli.options import connected, quick_retries
-from ldprecover_cli.output import counted, note, plain
+from ldprecover_cli.options import CURRENT, connected, quick_retries, titled
+from ldprecover_cli.output import JsonObject, console, counted, note, plain, print_json
 from ldprecover_cli.signals import end_on_signals
-from ldprecover_cli.sim.ticket_files import explain_used_keys
+from ldprecover_cli.sim.ticket_files import check_access, explain_used_keys
 
 if TYPE_CHECKING:
-    from ldprecover_client import Client, Retries
+    from ldprecover_attacker import CampaignResult
+    from ldprecover_client import BulkReceipt, Client, Retries, RoundStatus
 
 RunSeed = Annotated[
     int | None,
@@ -33,24 +35,52 @@ _UNLIMITED = 1 << 62  # attempts, and seconds
 _SEED_BITS = 128
 
 
-def draw_seed() -> int:
-    """Return a random seed of a run."""
-    return secrets.randbits(_SEED_BITS)
+@dataclass(frozen=True)
+class Run:
+    """A run of simulated users on a round: its client, tickets and seed.
 
-
-def print_repeat_options(
-    *, round: str | None = None, users: int | None = None, seed: int | None = None
-) -> None:
-    """Print the options that repeat a run: those that its command lacks.
-
-    They are printed before anything is sent, so that a kill does not lose them.
+    `delivery` has the options of `submit_reports` that deliver its reports.
     """
-    values = {"users": users, "seed": seed}
-    options = [f"--{name} {value}" for name, value in values.items() if value is not None]
-    if round is not None or options:
-        place = "" if round is None else f" for the round {plain(round)}"
-        with_options = f" with {' '.join(options)}" if options else ""
-        note(f"After an interruption the same command{place}{with_options} sends the rest.")
+
+    client: "Client"
+    round: "RoundStatus"
+    reference: str
+    seed: int
+    is_seed_drawn: bool
+    delivery: dict[str, Any]
+
+    def print_repeat_options(self, users: int | None = None) -> None:
+        """Print the options that repeat the run: those that its command lacks.
+
+        They are printed before anything is sent, so that a kill does not lose them.
+        """
+        values = {"users": users, "seed": self.seed if self.is_seed_drawn else None}
+        options = [f"--{name} {value}" for name, value in values.items() if value is not None]
+        is_current = self.reference == CURRENT
+        if is_current or options:
+            place = f" for the round {plain(self.round.name)}" if is_current else ""
+            with_options = f" with {' '.join(options)}" if options else ""
+            note(f"After an interruption the same command{place}{with_options} sends the rest.")
+
+    def print_sent(
+        self,
+        sent: "BulkReceipt | CampaignResult",
+        user: str,
+        purpose: str,
+        fields: JsonObject | None,
+    ) -> None:
+        """Print how many reports were sent: as JSON with these fields, or as a sentence."""
+        accepted, duplicates = sent.accepted, sent.duplicates
+        if fields is not None:
+            counts = {"round": self.round.id, "accepted": accepted, "duplicates": duplicates}
+            print_json(counts | {"seed": str(self.seed)} | fields)
+            return
+        title = titled(self.round.name, self.reference)
+        text = f"Nothing new was sent: {title} has these {counted(accepted, 'report')} already."
+        if duplicates < accepted:
+            before = f"; {duplicates:,} of the reports were there already" if duplicates else ""
+            text = f"{counted(accepted, user)} reported to {title}{purpose}{before}."
+        console().print(text)
 
 
 def run_secret(seed: int, command: str, round_id: str, options: Mapping[str, Any]) -> bytes:
@@ -62,14 +92,6 @@ def run_secret(seed: int, command: str, round_id: str, options: Mapping[str, Any
     """
     canonical = json.dumps([command, round_id, options], sort_keys=True)
     return hmac.digest(str(seed).encode(), canonical.encode(), "sha256")
-
-
-def sent_line(accepted: int, duplicates: int, user: str, title: str, purpose: str = "") -> str:
-    """Return what a run sent, in a sentence."""
-    if duplicates == accepted:
-        return f"Nothing new was sent: {title} has these {counted(accepted, 'report')} already."
-    before = f"; {duplicates:,} of the reports were there already" if duplicates else ""
-    return f"{counted(accepted, user)} reported to {title}{purpose}{before}."
 
 
 def _persistence(wait: bool) -> "Retries":
@@ -93,12 +115,18 @@ def _persistence(wait: bool) -> "Retries":
 
 @contextmanager
 def sending(
-    round: str, url: str, *, key: str | None, tickets: tuple[str, ...] | None, wait: bool
-) -> Iterator["tuple[Client, dict[str, Any]]"]:
-    """Yield a client for a run, and the options of `submit_reports` that deliver its reports.
+    round: str,
+    url: str,
+    *,
+    key: str | None,
+    tickets: tuple[str, ...] | None,
+    wait: bool,
+    seed: int | None,
+) -> Iterator[Run]:
+    """Yield a run on a round. Signals end it cleanly.
 
-    Without a key a submission has one report, as an open round takes them. Signals end the run
-    cleanly.
+    Without a key a submission has one report, as an open round takes them. Raises UsageError if the
+    round needs tickets that are missing, or takes no tickets.
     """
     from ldprecover_client.bulk import BATCH_SIZE
 
@@ -109,4 +137,7 @@ def sending(
         explain_used_keys(tickets),
         connected(url, key, scope="report", round=round, retries=retries) as client,
     ):
-        yield client, delivery
+        status = client.round(round)
+        check_access(status, tickets)
+        run_seed = secrets.randbits(_SEED_BITS) if seed is None else seed
+        yield Run(client, status, round, run_seed, seed is None, delivery)

@@ -10,20 +10,9 @@ from ldprecover_cli.options import (
     Key,
     RoundArgument,
     Url,
-    titled,
 )
-from ldprecover_cli.output import console, print_json
-from ldprecover_cli.sim.runs import (
-    RunSeed,
-    Users,
-    Wait,
-    draw_seed,
-    print_repeat_options,
-    run_secret,
-    sending,
-    sent_line,
-)
-from ldprecover_cli.sim.ticket_files import Tickets, check_access, check_enough, read_tickets
+from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
+from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
 
 def users(
@@ -57,37 +46,20 @@ def users(
     n = len(ticket_list or ()) if users is None else users
     check_enough(ticket_list, n)
     data = None if dataset is None else load_dataset(dataset, column)
-    with sending(round, url, key=key, tickets=ticket_list, wait=wait) as (client, delivery):
-        target = client.parameters(round)
-        check_access(target, ticket_list)
-        run_seed = draw_seed() if seed is None else seed
+    with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
         if data is not None:
             counts = data.counts.tolist()
-            population = Population.of(data, n, run_seed)
+            population = Population.of(data, n, run.seed)
         else:
-            counts = [1] * len(target.parameters.items)
-            population = Population(counts, n, run_seed)
-        print_repeat_options(
-            round=target.name if round == CURRENT else None,
-            seed=run_seed if seed is None else None,
-        )
+            counts = [1] * len(run.round.parameters.items)
+            population = Population(counts, n, run.seed)
+        run.print_repeat_options()
         sent = population.report_to(
-            client,
-            target,
+            run.client,
+            run.round,
             progress=None if json else "bar",
-            secret=run_secret(run_seed, "sim users", target.id, {"counts": counts}),
-            **delivery,
+            secret=run_secret(run.seed, "sim users", run.round.id, {"counts": counts}),
+            **run.delivery,
         )
-    if json:
-        print_json(
-            {
-                "round": target.id,
-                "accepted": sent.accepted,
-                "duplicates": sent.duplicates,
-                "seed": str(run_seed),
-                "true_counts": population.counts.tolist(),
-            }
-        )
-    else:
-        title = titled(target.name, round)
-        console().print(sent_line(sent.accepted, sent.duplicates, "genuine user", title))
+    fields = {"true_counts": population.counts.tolist()} if json else None
+    run.print_sent(sent, "genuine user", "", fields)

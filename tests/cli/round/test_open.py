@@ -66,13 +66,9 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--hash-range 4", "hash_range is a parameter of one protocol: name that"),
-        (
-            "--protocol ss --parameter subset_size=3 --subset-size 3",
-            "subset_size either by --subset-size or",
-        ),
-        ("--protocol grr --parameter dummies=3", "; grr has none"),
-        ("--protocol kue", "with LDPRECOVER_PLUGINS naming the plugin"),
+        ("--parameter hash_range=4", "hash_range is a parameter of one protocol: name that"),
+        ("--protocol grr --parameter dummies=3", "dummies"),
+        ("--protocol kue", "whose LDPRECOVER_PLUGINS names the plugin"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         ("--item a", "give the items by one of --item, --items"),
         ("--column x", "--column belongs to --dataset"),
