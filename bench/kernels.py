@@ -14,7 +14,6 @@ import statistics
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -82,12 +81,8 @@ class Times:
         return min(names, key=self.median)
 
 
-@dataclass(frozen=True)
-class Goal:
-    """The longest time in those of the limit, and the lowest speed in those of the peer."""
-
-    limit: float | None = None
-    peer: float | None = None
+Goal = tuple[float | None, float | None]
+"""The longest time in those of the limit, and the lowest speed in those of the peer."""
 
 
 class Bench:
@@ -136,7 +131,7 @@ class Bench:
             "OLH, per (report, item) test",
             lambda m: m.olh_counts(reports["seed"], reports["bucket"], D, G),
             n * D,
-            {"numpy": Goal(7.0, 300), "numba": Goal(1.0, 2000)},
+            {"numpy": (7.0, 300), "numba": (1.0, 2000)},
             {name: self.c.olh(oracle, reports, name) for name in ("olh_multiply", "olh_range")}
             if self.c
             else {},
@@ -150,7 +145,7 @@ class Bench:
             "OUE, per report",
             lambda m: m.oue_counts(rows, D),
             n,
-            {"numpy": Goal(peer=20), "numba": Goal(1.3, 50)},
+            {"numpy": (None, 20), "numba": (1.3, 50)},
             {"C": self.c.oue(oracle, rows)} if self.c else {},
             self._peers("oue"),
         )
@@ -158,7 +153,7 @@ class Bench:
     def grr(self) -> None:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
-        goals = dict.fromkeys(("numpy", "numba"), Goal(peer=100))
+        goals = dict.fromkeys(("numpy", "numba"), (None, 100))
         peers = self._peers("grr")
         self._compare("GRR, per report", lambda m: m.grr_counts(reports, D), n, goals, {}, peers)
 
@@ -192,8 +187,7 @@ class Bench:
             }
             times = Times(counts | dict(zip(beside, works, strict=True)), self.rounds)
             for description, (other, limit) in beside.items():
-                goal = Goal(limit)
-                self._add(f"{description}, {name}", times, description, goal, {other: None})
+                self._add(f"{description}, {name}", times, description, (limit, None), [other])
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
@@ -201,7 +195,7 @@ class Bench:
             "Walsh-Hadamard transform, per number",
             lambda m: m.walsh_hadamard(values),
             TRANSFORMED,
-            {"numpy": Goal(4.0), "numba": Goal(1.3)},
+            {"numpy": (4.0, None), "numba": (1.3, None)},
             {"C": self.c.walsh_hadamard(values)} if self.c else {},
         )
 
@@ -210,8 +204,7 @@ class Bench:
         peers = self._peers("simulate")
         ours = (lambda: oracle.perturb(items, self.rng), USERS)
         times = Times({"ours": ours, **peers}, self.rounds)
-        goal = Goal(peer=30)
-        self._add(f"simulate {USERS:,} OUE users, per user", times, "ours", goal, {}, peers)
+        self._add(f"simulate {USERS:,} OUE users, per user", times, "ours", (None, 30), (), peers)
 
     def _items(self, n: int) -> np.ndarray:
         return self.rng.integers(0, D, n)
@@ -263,7 +256,7 @@ class Bench:
     ) -> None:
         """Add rows: `name` beside the fastest limit and the fastest peer, where a goal says so."""
         own = times.median(name)
-        for others, factor, at_most in ((limits, goal.limit, True), (peers, goal.peer, False)):
+        for others, factor, at_most in ((limits, goal[0], True), (peers, goal[1], False)):
             if factor is None:
                 continue
             ratio, reached, against = "", "not measured", "not installed"
@@ -279,19 +272,12 @@ class Bench:
 
 def machine() -> str:
     """Return a line on where this ran."""
-    cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
-    if info.exists() and (model := re.search(r"^model name\s*: (.*)", info.read_text(), re.M)):
-        cpu = model[1]
-    try:
-        import numba
-
-        compiled = f"numba {numba.__version__}"
-    except ImportError:
-        compiled = "no numba"
+    model = re.search(r"^model name\s*: (.*)", info.read_text(), re.M) if info.exists() else None
     return (
-        f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}, {cpu}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, numpy {np.__version__}, {compiled}"
+        f"{datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d}, "
+        f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, numpy {np.__version__}"
     )
 
 
