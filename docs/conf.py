@@ -129,9 +129,8 @@ def skip_shown_elsewhere(
 ) -> bool | None:
     """Skip a name that the page of `ldprecover` has, on the page of the module that defines it."""
     shown = name in ldprecover.__all__ and getattr(ldprecover, name) is object
-    if name == "model_config":
-        return True
-    return True if shown and app.env.docname != "reference/python/ldprecover" else None
+    elsewhere = shown and app.env.docname != "reference/python/ldprecover"
+    return elsewhere or name == "model_config" or None
 
 
 def setup(app: Sphinx) -> None:

@@ -30,10 +30,8 @@ class Form(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         """Leave the validators of the fields out of the signature, which `help` shows."""
-        super().__pydantic_init_subclass__(**kwargs)
         parameters = inspect.signature(cls).parameters.values()
-        plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
-        cls.__signature__ = inspect.Signature(plain)
+        cls.__signature__ = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
 
     @classmethod
     def of_mapping(cls, value: Any) -> Self:

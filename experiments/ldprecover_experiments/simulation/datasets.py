@@ -131,7 +131,8 @@ def _values(name: str, source: Any) -> Iterable[Any]:
             pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
         )
         try:
-            return _repeated(array)
+            counts = array.value_counts().to_pylist()  # without a copy
+            return Counter({each["values"]: each["counts"] for each in counts})
         except pa.ArrowNotImplementedError:
             raise DatasetError(f"{name}: every value must be a text or a number") from None
     if hasattr(source, "to_numpy"):
@@ -147,11 +148,6 @@ def _values(name: str, source: Any) -> Iterable[Any]:
         else "values must be a file's name, a Series or an Arrow array"
     )
     raise DatasetError(f"{name}: {needed}, not {type(source).__name__}")
-
-
-def _repeated(array: Any) -> Counter[Any]:
-    """Return the count of each value of an Arrow array, counted by Arrow without a copy."""
-    return Counter({each["values"]: each["counts"] for each in array.value_counts().to_pylist()})
 
 
 def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:

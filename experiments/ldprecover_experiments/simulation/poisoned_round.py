@@ -64,7 +64,7 @@ class PoisonedRound:
 
     def under(
         self,
-        attack: Attack | None,
+        attack: Attack,
         m: int,
         rng: np.random.Generator,
         targets: Targets | None = None,
@@ -73,8 +73,6 @@ class PoisonedRound:
 
         Raises ParameterError for an attack that the protocol has no reports for.
         """
-        if attack is None:
-            return replace(self, targets=targets)
         assert self.reports is not None
         assert self.malicious.n == 0
         malicious = attack.reports(self.oracle, m, rng)

@@ -14,6 +14,7 @@ from ldprecover.items import find_items, highest
 from ldprecover_attacker import make_attack
 from ldprecover_attacker.campaign import campaign_rng
 from ldprecover_client import Population
+from ldprecover_client.notebook import data_frame
 from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.drawing import draw_items, new_axes, shown_items
 from ldprecover_experiments.simulation.parameters import (
@@ -23,7 +24,7 @@ from ldprecover_experiments.simulation.parameters import (
     malicious_users,
 )
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
-from ldprecover_experiments.simulation.tables import Table, frame
+from ldprecover_experiments.simulation.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,10 +82,10 @@ class LabelledEstimates(ABC):
     def to_frame(self) -> Any:
         """Return a pandas data frame: a row for each label, a column for the truth and estimates.
 
-        Raises ExperimentError without pandas.
+        Raises ImportError without pandas.
         """
         items, _, columns = self._by_label()
-        return frame(columns, items)
+        return data_frame(columns, items)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the ten most frequent items and the targets; return the matplotlib axes.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel
 
 from ldprecover import ParameterError
-from ldprecover_experiments.simulation.tables import Table, frame
+from ldprecover_client.notebook import data_frame
+from ldprecover_experiments.simulation.tables import Table
 from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.figures import draw_results
 from ldprecover_experiments.studies.measures import Outcome
@@ -99,14 +100,14 @@ class Results:
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row for each cell and method.
 
-        Raises ExperimentError without pandas.
+        Raises ImportError without pandas.
         """
         rows = [
             cell.columns | asdict(outcome)
             for cell, outcomes in self.cells.items()
             for outcome in outcomes
         ]
-        return frame({name: [row[name] for row in rows] for name in rows[0]})
+        return data_frame({name: [row[name] for row in rows] for name in rows[0]})
 
     def table(self, *, gains: bool = False) -> Table:
         """Return the mean errors, or frequency gains, of every method: a row for each setting.

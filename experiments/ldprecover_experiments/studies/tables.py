@@ -1,13 +1,15 @@
 """Means over the trials, as CSV and as the paper's tables."""
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from io import StringIO
+from typing import Any
 
 import numpy as np
 
-from ldprecover_experiments.simulation.tables import Table, shown_error, shown_gain
+from ldprecover_experiments.simulation.tables import Table
 from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.measures import Outcome
 from ldprecover_experiments.studies.paper import METHODS, Experiment
@@ -86,10 +88,16 @@ def tables(experiment: Experiment, data: Iterable[str], summary: Summary) -> Ite
 
 
 def shown(mean: Mean | None, *, gains: bool = False) -> str:
-    """Return the mean error, or gain, as text; empty without a mean."""
-    if mean is None:
+    """Return the mean error, or gain, as text; empty without a mean.
+
+    An error has two digits, so that tables fit 80 columns.
+    """
+    value = getattr(mean, "fg" if gains else "mse", None)
+    if value is None:
         return ""
-    return shown_gain(mean.fg) if gains else shown_error(mean.mse)
+    if gains:
+        return f"{round(value, 2) + 0.0:.2f}"
+    return "refused" if np.isnan(value) else re.sub("e-0?", "e-", f"{value:.1e}")
 
 
 def shown_parameter(value: object) -> str:
@@ -98,10 +106,9 @@ def shown_parameter(value: object) -> str:
 
 
 def _mean(trials: list[Outcome]) -> Mean:
-    errors = np.array([outcome.mse for outcome in trials])
-    means = {}
-    for name in ("fg", "malicious_mse"):
+    means: dict[str, Any] = {}
+    for name in ("mse", "fg", "malicious_mse"):
         values = [value for outcome in trials if (value := getattr(outcome, name)) is not None]
         means[name] = float(np.mean(values)) if values else None
-    sd = float(errors.std(ddof=1)) if len(trials) > 1 else None
-    return Mean(len(trials), float(errors.mean()), sd, **means)
+    sd = float(np.std([outcome.mse for outcome in trials], ddof=1)) if len(trials) > 1 else None
+    return Mean(len(trials), mse_sd=sd, **means)
