@@ -75,14 +75,6 @@ class Column:
         bits = rf"[01]{{{self.limit}}}(?!\n)$"
         return f"^{bits}" if self.ones is None else rf"^(?={bits})(?:0*1){{{self.ones}}}0*$"
 
-    def takes(self, value: object) -> bool:
-        """Return whether a value is of this column's kind and in its range."""
-        if self.kind is int:
-            return type(value) is int and 0 <= value < self.limit
-        if not isinstance(value, str) or len(value) != self.limit or not set(value) <= {"0", "1"}:
-            return False
-        return self.ones is None or value.count("1") == self.ones
-
     @property
     def longest(self) -> int:
         """The maximum number of characters of one value, with the comma and the space behind it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -124,12 +125,10 @@ class BitsForm(WireForm):
 
     def join(self, values: Sequence[list[Any]]) -> Reports:
         (rows,), (column,), d = values, self.columns, self.domain_size
-        text = (
-            "".join(rows) if set(map(type, rows)) == {str} and set(map(len, rows)) == {d} else None
-        )
-        if text is None or not text.isascii():
-            position = next(i for i, row in enumerate(rows) if not column.takes(row))
-            raise ReportError(column.reason, position=position)
+        text = "".join(rows)
+        if set(map(len, rows)) != {d} or not text.isascii():
+            matches = (re.match(column.pattern, row) for row in rows)
+            raise ReportError(column.reason, position=list(map(bool, matches)).index(False))
         digits = np.frombuffer(text.encode("ascii"), dtype=np.uint8).reshape(len(rows), d) - ord(
             "0"
         )

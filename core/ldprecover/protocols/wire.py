@@ -107,34 +107,18 @@ class WireForm(ABC):
         values = self.split(reports)
         return {column.name: each for column, each in zip(self.columns, values, strict=True)}
 
-    def from_json(self, body: Any) -> Reports:
-        """Return the reports in a decoded JSON body, checked.
-
-        Raises ReportError naming the first bad report. Only JSON integers are numbers: neither "3"
-        nor true nor 3.0.
-        """
-        if not isinstance(body, dict):
-            raise ReportError("the body must be a JSON object")
-        values = _values(body, *(column.name for column in self.columns))
-        if any(values):
-            for column, entries in zip(self.columns, values, strict=True):
-                # `join` checks every character of strings.
-                if column.kind is int and not _within(entries, column.limit):
-                    raise _column_fault(self.columns, values)
-        return self.from_columns(values)
-
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
-        """Return the reports in the columns of the JSON form, of values of their type and range.
+        """Return the reports in the columns of the JSON form, of values of their type.
 
-        Raises ReportError for no report, for columns of unequal length, and for values that `join`
-        rejects.
+        Integers are in their column's range; strings are checked here. Raises ReportError for no
+        report, for columns of unequal length, and for the first bad string.
         """
         if not any(values):
             raise ReportError("a submission needs at least one report")
-        n = len(values[0])
-        for entries in values:
-            if len(entries) != n:
-                raise _column_fault(self.columns, values)
+        lengths = [len(entries) for entries in values]
+        if len(set(lengths)) > 1:
+            names = " and ".join(column.name for column in self.columns)
+            raise ReportError(f"{names} must be of equal length", position=min(lengths))
         return self.join(values)
 
 
@@ -181,40 +165,3 @@ def raise_first(bad: BoolArray, reason: str) -> None:
     """Raise ReportError with the position of the first report that is bad, if any is."""
     if bad.any():
         raise ReportError(reason, position=int(np.argmax(bad)))
-
-
-def _values(body: dict[str, Any], *names: str) -> list[list[Any]]:
-    extra = sorted(set(body) - set(names))
-    if extra:
-        raise ReportError(
-            f"unknown field {extra[0]!r:.60}; this protocol's reports are in {' and '.join(names)}"
-        )
-    columns = []
-    for name in names:
-        column = body.get(name)
-        if not isinstance(column, list):
-            raise ReportError(f"{name} must be an array")
-        columns.append(column)
-    return columns
-
-
-def _within(values: list[Any], limit: int) -> bool:
-    """Return whether every value is an integer in 0..limit-1."""
-    return set(map(type, values)) == {int} and min(values) >= 0 and max(values) < limit
-
-
-def _column_fault(columns: Sequence[Column], values: Sequence[list[Any]]) -> ReportError:
-    """Return the error of the first bad report, or of columns of unequal length."""
-    faults: list[tuple[int, str]] = []
-    for column, entries in zip(columns, values, strict=True):
-        position = next((i for i, value in enumerate(entries) if not column.takes(value)), None)
-        if position is not None:
-            faults.append((position, column.reason))
-    lengths = [len(entries) for entries in values]
-    if len(set(lengths)) > 1:
-        names, sizes = (
-            " and ".join(map(str, each)) for each in ([column.name for column in columns], lengths)
-        )
-        faults.append((min(lengths), f"{names} must be of equal length, not {sizes}"))
-    position, reason = min(faults, key=lambda fault: fault[0])
-    return ReportError(reason, position=position)

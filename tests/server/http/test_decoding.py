@@ -1,5 +1,7 @@
 """Bodies are decoded by type and rejected at the first fault, with its reason."""
 
+import json
+
 import pytest
 
 from ldprecover import FrequencyOracle, ReportError, frequency_oracle
@@ -17,6 +19,11 @@ OLH = frequency_oracle("olh", 1.0, 4, 3)
         (OLH, b'{"seeds": [1, 2, "x"], "buckets": [0, 3, 0]}', 1, "bucket"),
         (OLH, b'{"buckets": [0, 1, 3], "seeds": [1, 4294967296, 0]}', 1, "seed"),
         (OLH, b'{"seeds": [1, 2], "buckets": [0]}', 1, "equal length"),
+        (OLH, b'{"seeds": [], "buckets": [0]}', 0, "equal length"),
+        (OLH, b'{"seeds": [-1, 2], "buckets": [0]}', 0, "seed"),
+        (OLH, b'{"seeds": [1]}', None, "buckets must be an array"),
+        (GRR, b'{"reports": [1], "Reports": [1]}', None, "unknown field 'Reports'"),
+        (GRR, b'{"reports": {"0": 1}}', None, "reports must be an array"),
         (GRR, b'{"reports": []}', None, "at least one"),
         (GRR, b"{}", None, "reports must be an array"),
         (GRR, b'{"seeds": [1], "buckets": [0]}', None, "unknown field"),
@@ -35,6 +42,23 @@ def test_first_bad_report_is_named(
     with pytest.raises(ReportError, match=words) as rejected:
         ReportDecoder(oracle)(body)
     assert rejected.value.position == position
+
+
+@pytest.mark.parametrize("value", ["false", "null", '"1"', "{}", "-1", "4", "1e30", "1.0"])
+def test_integers_in_range_are_read(value: str) -> None:
+    with pytest.raises(ReportError, match="the item must be an integer from 0 to 3") as rejected:
+        ReportDecoder(GRR)(b'{"reports": [3, 0, %s, %s]}' % (value.encode(), value.encode()))
+    assert rejected.value.position == 2
+
+
+@pytest.mark.parametrize(
+    "value", ["", "000", "000 ", "0002", "000/", "000\u0660", "0001\n", 1111, None]
+)
+def test_strings_of_zeros_and_ones_are_read(value: object) -> None:
+    body = json.dumps({"reports": ["1010", value, "0101", value]}).encode()
+    with pytest.raises(ReportError, match="a string of 4 characters 0 or 1") as rejected:
+        ReportDecoder(OUE)(body)
+    assert rejected.value.position == 1
 
 
 @pytest.mark.parametrize(
