@@ -14,14 +14,7 @@ import distributed
 from distributed import KilledWorker
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import (
-    IndexedMeasure,
-    MeasureOf,
-    ReportSource,
-    add_result,
-    blocks,
-)
-from ldprecover.recovery.sample import Sample
+from ldprecover.recovery.reports import Measure, MeasureOf, ReportSource, add_result, blocks
 from ldprecover_cluster.dataset import ReportDataset, arrays
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
 
@@ -116,12 +109,11 @@ def _check_versions(client: Any) -> None:
 
 
 def _measure(
-    measure: IndexedMeasure[Any], oracle: FrequencyOracle, fragment: Any, first: int, n: int
+    measure: Measure[Any], oracle: FrequencyOracle, fragment: Any, first: int, n: int
 ) -> tuple[int, Any]:
     """Return the number of reports of a fragment and the sum of their measured blocks."""
     results = (
-        (len(block), measure(Sample(oracle, block), start))
-        for block, start in blocks(oracle, arrays(oracle, fragment), first)
+        (len(block), measure(block)) for block in blocks(oracle, arrays(oracle, fragment), first)
     )
     read, total = _add(results)
     if read != n:

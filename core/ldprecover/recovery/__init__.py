@@ -28,11 +28,14 @@ from ldprecover.recovery.contract import (
     RecoveryInputs,
     RecoveryRequest,
 )
-from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
+from ldprecover.recovery.malicious_models import (
+    MALICIOUS_MODELS,
+    MaliciousShare,
+    estimate_share,
+)
 from ldprecover.recovery.methods import BUILT_IN
 from ldprecover.recovery.methods.auto import chosen_method
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.share import MaliciousShare, estimate_share
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import Reports
 
@@ -116,14 +119,7 @@ def recover(
         raise ParameterError("n is for frequencies alone: reports and tallies have their number")
     else:
         frequencies, n = Estimates.of(oracle, tally).frequencies, tally.n
-    inputs = RecoveryInputs(
-        oracle,
-        frequencies,
-        request,
-        n=n,
-        reports=source,
-    )
-    recovery = run_method(inputs)
+    recovery = run_method(RecoveryInputs(oracle, frequencies, request, n, source))
     filters = "reports" in METHODS[recovery.method].better_with and not oracle.traits.one_item
     if source is None and filters:
         warnings.warn(
@@ -147,14 +143,11 @@ def run_method(inputs: RecoveryInputs) -> Recovery:
         raise ParameterError(refusal)
     recovery = method.recover(inputs)
     unused = METHODS[recovery.method].unused(request)
-    notes = [note for note in (unused, _noise_note(inputs)) if note]
-    return replace(recovery, notes=(*recovery.notes, *notes), n=inputs.n)
-
-
-def _noise_note(inputs: RecoveryInputs) -> str | None:
-    if inputs.n is None:
-        return None
-    return noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, inputs.n))
+    noise, n = None, inputs.n
+    if n is not None:
+        noise = noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, n))
+    notes = [note for note in (unused, noise) if note]
+    return replace(recovery, notes=(*recovery.notes, *notes), n=n)
 
 
 def _read(

@@ -11,10 +11,12 @@ them as their `crafted_model`.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.laws import SIZES, required
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.types import FloatArray
 
@@ -24,6 +26,7 @@ SEARCH = 1_000
 TargetedModel = Callable[[FrequencyOracle, tuple[int, ...]], FloatArray]
 """Returns f~_Y of an attack on some targets."""
 
+_COARSEST = 0.025  # largest standard error of beta: 4 of them are a tenth of all reports
 _MOST_TARGETS = 200  # in the model searched: the mean number of hits takes r transforms
 
 
@@ -134,3 +137,45 @@ MALICIOUS_MODELS: dict[str, TargetedModel | None] = {
 Without targets, paper and exact stand for `untargeted`; padded, searched and solved raise
 ParameterError.
 """
+
+
+@dataclass(frozen=True)
+class MaliciousShare:
+    """beta = m/(n+m) by the estimates' sum, perhaps negative, and its error without an attack."""
+
+    beta: float
+    standard_error: float
+
+    @property
+    def eta(self) -> float:
+        """m/n, and 0 if beta is not positive."""
+        return max(self.beta, 0.0) / (1 - self.beta)
+
+
+def estimate_share(
+    oracle: FrequencyOracle, poisoned: FloatArray, n: int, malicious_sum: float
+) -> MaliciousShare:
+    """Return beta = (1 - sum f~_Z)/(1 - S), where malicious reports alone would sum to S.
+
+    Honest reports sum to 1 in expectation, so that E sum f~_Z = 1 + beta(S - 1) exactly. Without an
+    attack its standard error is sqrt(Var|S(z)|)/((p-q) sqrt(n) |1-S|), for independent bits with
+    Var|S(z)| = p(1-p) + (d-1)q(1-q). Where it depends on the items of users it is the largest.
+
+    Raises ParameterError if the sum tells nothing: all reports have one size, as GRR's have, or S
+    is so near 1 that noise hides a tenth of all reports.
+    """
+    gap = abs(1 - malicious_sum)
+    if oracle.fixed_size is not None or gap < 1e-9 * oracle.domain_size:
+        raise ParameterError(
+            f"eta cannot be estimated: {oracle.protocol} estimates sum to 1 with and without such "
+            "malicious reports"
+        )
+    variance, _ = required(oracle.laws.largest_sum_moments(n), oracle.protocol, SIZES)
+    error = math.sqrt(variance) / gap
+    if error > _COARSEST:
+        raise ParameterError(
+            f"eta cannot be estimated: malicious reports sum to {malicious_sum:.4g} in this model, "
+            "so near the 1 of honest ones that the share would have a standard error of "
+            f"{error:.2g} from {n} reports"
+        )
+    return MaliciousShare(float((1 - poisoned.sum()) / (1 - malicious_sum)), error)

@@ -22,9 +22,7 @@ from ldprecover.types import Reports
 T = TypeVar("T")
 Measure = Callable[[Sample], T]
 """Measures a block of reports."""
-IndexedMeasure = Callable[[Sample, int], T]
-"""Measures a block of reports, before which this many other rows come."""
-MeasureOf = Callable[[int, int], IndexedMeasure[T]]
+MeasureOf = Callable[[int, int], Measure[T]]
 """Returns the measure of the rows from an index on, and of this many."""
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
@@ -90,16 +88,12 @@ class ReportSource:
         the measure of an empty block. Raises ParameterError or ReportError for bytes that are not
         reports.
         """
-        return self._total(lambda first, n: partial(_without_index, measure))
-
-    def total_indexed(self, measure: IndexedMeasure[T]) -> T:
-        """Return the sum of `measure(sample, first)`; `first` rows precede the block."""
         return self._total(lambda first, n: measure)
 
     def total_with(self, measure: Callable[[Sample, Any], T], values: np.ndarray) -> T:
         """Return the sum of `measure(sample, values of its rows)`; element i is of row i."""
 
-        def of_rows(first: int, n: int) -> IndexedMeasure[T]:
+        def of_rows(first: int, n: int) -> Measure[T]:
             return partial(_with_values, measure, values[first : first + n], first)
 
         return self._total(of_rows)
@@ -111,24 +105,23 @@ class ReportSource:
     def results(self, measure_of: MeasureOf[T]) -> Iterator[tuple[int, T]]:
         """Yield numbers of reports and their measured results, in order."""
         arrays = self._reports() if callable(self._reports) else (self._reports,)
-        for block, first in blocks(self.oracle, arrays):
-            n = len(block)
-            yield n, measure_of(first, n)(Sample(self.oracle, block), first)
+        for block in blocks(self.oracle, arrays):
+            yield len(block), measure_of(block.first, len(block))(block)
 
     def _total(self, measure_of: MeasureOf[T]) -> T:
         if not self.oracle.traits.histogram:
             total: T | None = self._add(self.results(measure_of))
             if total is None:
-                return measure_of(0, 0)(Sample(self.oracle, _no_reports(self.oracle)), 0)
+                return measure_of(0, 0)(Sample(self.oracle, _no_reports(self.oracle)))
             return total
         if self._histogram is None:
-            tally = self._add(self.results(lambda first, n: _tally))
+            tally = self._add(self.results(lambda first, n: Sample.tally))
             histogram = self._use_histogram(tally or Tally.empty(self.oracle.summary_size))
         else:
             histogram = self._histogram
             self._report_progress(histogram.n)
             self._passes += 1
-        return measure_of(0, len(histogram))(histogram, 0)
+        return measure_of(0, len(histogram))(histogram)
 
     def _use_histogram(self, tally: Tally) -> Sample:
         """Return the histogram of a tally, which takes the place of the reports."""
@@ -171,10 +164,8 @@ def add_result(total: T | None, result: T) -> T:
     return total
 
 
-def blocks(
-    oracle: FrequencyOracle, arrays: Iterable[Reports], first: int = 0
-) -> Iterator[tuple[Reports, int]]:
-    """Yield the reports of some arrays in checked blocks, each with the index of its first one."""
+def blocks(oracle: FrequencyOracle, arrays: Iterable[Reports], first: int = 0) -> Iterator[Sample]:
+    """Yield the reports of some arrays in checked blocks; `first` is the index of the first one."""
     template = _no_reports(oracle)
     form = template.dtype, template.shape[1:]
     size = max(1, _CELLS // oracle.domain_size)
@@ -186,16 +177,16 @@ def blocks(
         start = 0
         while rows + len(array) - start >= size:
             stop = start + size - rows
-            yield _checked(oracle, [*pending, array[start:stop]], first), first
+            yield _checked(oracle, [*pending, array[start:stop]], first)
             first, start, pending, rows = first + size, stop, [], 0
         if start < len(array):
             pending.append(array[start:])
             rows += len(array) - start
     if rows:
-        yield _checked(oracle, pending, first), first
+        yield _checked(oracle, pending, first)
 
 
-def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Reports:
+def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Sample:
     block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     try:
         oracle.wire.check(block)
@@ -203,26 +194,14 @@ def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Repo
         raise ReportError(
             error.reason, None if error.position is None else first + error.position
         ) from None
-    return block
-
-
-def _without_index(measure: Measure[T], sample: Sample, _first: int) -> T:
-    return measure(sample)
+    return Sample(oracle, block, first=first)
 
 
 def _with_values(
-    measure: Callable[[Sample, np.ndarray], T],
-    values: np.ndarray,
-    start: int,
-    sample: Sample,
-    first: int,
+    measure: Callable[[Sample, np.ndarray], T], values: np.ndarray, start: int, sample: Sample
 ) -> T:
     """Measure rows with their values; element i of `values` is of row start + i."""
-    return measure(sample, values[first - start : first - start + len(sample)])
-
-
-def _tally(sample: Sample, _first: int) -> Tally:
-    return sample.tally()
+    return measure(sample, values[sample.first - start :][: len(sample)])
 
 
 def _no_reports(oracle: FrequencyOracle) -> Reports:

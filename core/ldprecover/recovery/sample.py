@@ -26,13 +26,15 @@ _TILE = 1 << 21  # products of multiplicities and bits in memory
 class Sample:
     """Checked reports of an oracle: row i stands for `multiplicities[i]` equal reports.
 
-    Without multiplicities a row is one report. Counts are the same to the bit for rows of single
+    Without multiplicities a row is one report. `first` is the index of a block's first row among
+    all rows of its source. Counts are the same to the bit for rows of single
     reports and for distinct reports with multiplicities, of fewer than 2^53 reports.
     """
 
     oracle: FrequencyOracle
     reports: Reports
     multiplicities: Int64Array | None = None
+    first: int = 0
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -62,7 +64,7 @@ class Sample:
         Of equal reports the number is binomial, one draw a row.
         """
         if self.multiplicities is None:
-            return np.asarray(rng.random(len(self)) < rate)
+            return rng.random(len(self)) < rate
         return rng.binomial(self.multiplicities, rate)
 
     def split(self, chosen: Drawn) -> tuple["Sample", "Sample"]:
@@ -114,8 +116,7 @@ class Sample:
         """Return how many reports have the bit of each line."""
         if self.multiplicities is None:
             return np.asarray(np.bitwise_count(lines).sum(axis=1, dtype=np.int64))
-        counts: Int64Array = lines @ self.multiplicities
-        return counts
+        return lines @ self.multiplicities
 
     def pair_counts(self, items: Int64Array) -> Int64Array:
         """Return how many reports support both of two items, as (m + 1, m + 1).
@@ -183,4 +184,4 @@ def combinations(bits: BoolArray) -> Int64Array:
     """Return each row of up to 24 bits as one number: bit i is column i."""
     # numpy multiplies matrices of integers slowly; single precision is exact below 2^24.
     powers = np.exp2(np.arange(bits.shape[1], dtype=np.float32))
-    return np.asarray((bits.astype(np.float32) @ powers).astype(np.int64))
+    return (bits.astype(np.float32) @ powers).astype(np.int64)

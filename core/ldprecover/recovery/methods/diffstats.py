@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     if before.quantile < _ALARM:
         note = f"The sizes of the {n} reports follow the law of honest reports ({sizes_in_words})."
     elif (
-        best := min(_removals(source, observed, law), key=_Removal.order, default=None)
+        best := min(_removals(source, observed, law), key=itemgetter(0, 1), default=None)
     ) is None or best.failure:
         note = (
             f"The sizes of the {n} reports do not follow the law of honest reports "
@@ -82,7 +83,7 @@ class _Removal(NamedTuple):
     """A removal of the reports of some sizes that support one of some items.
 
     `failure` is by how much the sizes of the rest fail the test, 0 if they pass; `removed` is the
-    number of reports, `score` is chi-squared of the rest.
+    number of reports, `score` is chi-squared of the rest. The first two are the order of choice.
     """
 
     failure: float
@@ -90,10 +91,6 @@ class _Removal(NamedTuple):
     score: float
     sizes: Int64Array
     items: Int64Array
-
-    def order(self) -> tuple[float, int]:
-        """Return the sort key: passing before failing, then few reports before many."""
-        return self.failure, self.removed
 
 
 def _removals(source: ReportSource, observed: Int64Array, law: FloatArray) -> Iterator[_Removal]:
@@ -109,26 +106,15 @@ def _removals(source: ReportSource, observed: Int64Array, law: FloatArray) -> It
         if law[sizes].sum() > _USUAL:
             return
         for combination in range(1, 1 << items.size):
-            yield _removal(observed, law, sizes, items, patterns[:number], combination)
-
-
-def _removal(
-    observed: Int64Array,
-    law: FloatArray,
-    sizes: Int64Array,
-    items: Int64Array,
-    patterns: Int64Array,
-    combination: int,
-) -> _Removal:
-    """Return the removal of these sizes and of the items whose bit is set in `combination`."""
-    removed = patterns[:, (np.arange(patterns.shape[1]) & combination) != 0].sum(axis=1)
-    rest, honest_share = observed.astype(np.float64), np.ones(law.size)
-    rest[sizes] -= removed
-    honest_share[sizes] = _supports_none(law.size - 1, sizes, combination.bit_count())
-    test = _chi_squared(rest, honest_share, law)
-    chosen = items[(combination >> np.arange(items.size) & 1) != 0]
-    failure = max(test.quantile - _PASSED, 0.0)
-    return _Removal(failure, int(removed.sum()), test.score, sizes, chosen)
+            shares_one = (np.arange(1 << items.size) & combination) != 0
+            removed = patterns[:number, shares_one].sum(axis=1)
+            rest, honest_share = observed.astype(np.float64), np.ones(law.size)
+            rest[sizes] -= removed
+            honest_share[sizes] = _supports_none(law.size - 1, sizes, combination.bit_count())
+            test = _chi_squared(rest, honest_share, law)
+            failure = max(test.quantile - _PASSED, 0.0)
+            chosen = items[(combination >> np.arange(items.size) & 1) != 0]
+            yield _Removal(failure, int(removed.sum()), test.score, sizes, chosen)
 
 
 def _flagged(

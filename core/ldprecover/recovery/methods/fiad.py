@@ -35,22 +35,16 @@ class Group:
     taken: BoolArray
 
     @property
-    def itemsets(self) -> list[tuple[int, ...]]:
-        """The abnormal sets as tuples of items, largest first."""
-        return [tuple(self._items_in(mask).tolist()) for mask in self.masks]
-
-    @property
     def involved(self) -> Int64Array:
         """The items of all abnormal sets."""
-        return self._items_in(np.bitwise_or.reduce(self.masks))
-
-    def _items_in(self, mask: np.int64) -> Int64Array:
-        return np.asarray(self.items[mask >> np.arange(self.items.size) & 1 == 1])
+        mask = np.bitwise_or.reduce(self.masks)
+        involved: Int64Array = self.items[mask >> np.arange(self.items.size) & 1 == 1]
+        return involved
 
 
 def abnormal_itemsets(
     source: ReportSource, items: Int64Array, *, least: int, rate: float
-) -> list[Group]:
+) -> tuple[Group, ...]:
     """Return the groups of items with abnormal sets. Two passes for each group, and one more.
 
     A group has 3 to 12 items whose pairs are supported together too often. All its sets of at least
@@ -60,21 +54,19 @@ def abnormal_itemsets(
     reports. Mining all sets of all items is exponential; malicious reports that are numerous enough
     to move estimates show in the pairs of the items they raise.
     """
-    groups: list[Group] = []
+    groups: tuple[Group, ...] = ()
     for _ in range(_ROUNDS):
-        members = _linked(source.total(partial(_pairs, items=items, groups=tuple(groups))))
+        members = _linked(source.total(partial(_pairs, items=items, groups=groups)))
         if members.size < min(least, _SMALLEST):
             break
-        counts = source.total(
-            partial(_combination_counts, items=items[members], groups=tuple(groups))
-        )
+        counts = source.total(partial(_combination_counts, items=items[members], groups=groups))
         # n is known since the first pass.
         group = _tested(
             source.oracle, items[members], counts, source.n or 0, min(least, members.size), rate
         )
         if not group.masks.size:
             break
-        groups.append(group)
+        groups += (group,)
     return groups
 
 
@@ -108,8 +100,6 @@ def _hold_abnormal(
 
 def _unflagged(sample: Sample, groups: Sequence[Group]) -> Sample:
     """Return the reports that support no abnormal set."""
-    if not groups:
-        return sample
     return sample[~_hold_abnormal(sample.oracle, sample.reports, groups=groups)]
 
 
@@ -154,7 +144,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             f"{looked}: {abnormal} are abnormal, of {indices_named(involved.tolist())}. "
             "Reports that support one of them are taken as malicious."
         )
-    return drop(inputs, partial(_hold_abnormal, groups=tuple(groups)), [note])
+    return drop(inputs, partial(_hold_abnormal, groups=groups), [note])
 
 
 def _linked(pairs: Int64Array) -> Int64Array:

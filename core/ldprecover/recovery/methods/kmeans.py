@@ -4,7 +4,7 @@ LDPRecover-KM.
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,23 +16,6 @@ from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _MAX_STEPS = 100
-
-
-class _Clusters(NamedTuple):
-    """Mean estimates of the larger and the smaller cluster of subsets, and their sizes."""
-
-    larger: FloatArray
-    smaller: FloatArray
-    sizes: tuple[int, int]
-
-    @property
-    def note(self) -> str:
-        larger, smaller = self.sizes
-        return (
-            f"Of {larger + smaller} random subsets {larger} are in the larger cluster, taken as "
-            "genuine. Every random subset holds malicious reports in the same proportion but for "
-            "chance: what the clusters tell apart is mostly the noise of sampling."
-        )
 
 
 def two_means(points: FloatArray) -> BoolArray:
@@ -62,12 +45,14 @@ def two_means(points: FloatArray) -> BoolArray:
     return in_second
 
 
-def _clusters(inputs: RecoveryInputs) -> _Clusters:
-    """Return the clusters of the estimates of random subsets (Li et al., USENIX Security 2023)."""
+def _clusters(inputs: RecoveryInputs) -> tuple[FloatArray, FloatArray, str]:
+    """Return the mean estimates of the larger and the smaller cluster of random subsets, and a note
+    on them (Li et al., USENIX Security 2023).
+    """
     oracle, source, options = inputs.oracle, inputs.reports, inputs.request.options
     assert source is not None  # the contract asks for them
     subsets, rate, name = int(options["subsets"]), float(options["rate"]), inputs.request.method
-    sums = source.total_indexed(
+    sums = source.total(
         partial(_subset_counts, subsets=subsets, rate=rate, seed=int(options["seed"]))
     )
     counts, sizes = sums[:, :-1], sums[:, -1]
@@ -88,16 +73,15 @@ def _clusters(inputs: RecoveryInputs) -> _Clusters:
         )
     if second.sum() * 2 > subsets:
         second = ~second
-    return _Clusters(
-        estimates[~second].mean(axis=0),
-        estimates[second].mean(axis=0),
-        (int((~second).sum()), int(second.sum())),
+    note = (
+        f"Of {subsets} random subsets {(~second).sum()} are in the larger cluster, taken as "
+        "genuine. Every random subset holds malicious reports in the same proportion but for "
+        "chance: what the clusters tell apart is mostly the noise of sampling."
     )
+    return estimates[~second].mean(axis=0), estimates[second].mean(axis=0), note
 
 
-def _subset_counts(
-    sample: Sample, first: int, *, subsets: int, rate: float, seed: int
-) -> Int64Array:
+def _subset_counts(sample: Sample, *, subsets: int, rate: float, seed: int) -> Int64Array:
     """Return the support counts of each subset, with its number of reports in the last column.
 
     Report i is in subset s if the i-th number of the generator [seed, s] is below the rate, in
@@ -110,7 +94,7 @@ def _subset_counts(
     def draws() -> Iterator[Drawn]:
         for start in _starts(subsets, seed):
             bits.state = start
-            bits.advance(first)  # a double takes one step
+            bits.advance(sample.first)  # a double takes one step
             yield sample.draw(rate, numbers)
 
     if sample.multiplicities is not None:
@@ -130,10 +114,8 @@ def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
 
 def _k_means(inputs: RecoveryInputs) -> Recovery:
     """Return the mean estimate of the larger cluster, projected."""
-    clusters = _clusters(inputs)
-    return inputs.recovery(
-        project_simplex(clusters.larger), [clusters.note], genuine=clusters.larger
-    )
+    larger, _, note = _clusters(inputs)
+    return inputs.recovery(project_simplex(larger), [note], genuine=larger)
 
 
 def _ldprecover_km(inputs: RecoveryInputs) -> Recovery:
@@ -143,10 +125,9 @@ def _ldprecover_km(inputs: RecoveryInputs) -> Recovery:
             "ldprecover-km needs eta as a number: its malicious frequencies do not follow a model "
             "with a known sum"
         )
-    clusters = _clusters(inputs)
+    _, smaller, note = _clusters(inputs)
     step = "The smaller cluster's estimate is subtracted as the malicious frequencies."
-    notes = [f"{clusters.note} {step}"]
-    return subtract(inputs, float(inputs.request.eta), clusters.smaller, (), notes)
+    return subtract(inputs, float(inputs.request.eta), smaller, (), [f"{note} {step}"])
 
 
 METHODS = tuple(

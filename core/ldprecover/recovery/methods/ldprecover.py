@@ -3,19 +3,20 @@
 import numpy as np
 
 from ldprecover.errors import ParameterError
-from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.contract import AUTO, MAX_ETA, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.malicious_models import (
     MALICIOUS_MODELS,
     SEARCH,
     custom,
+    estimate_share,
     exact_targeted,
     untargeted,
 )
-from ldprecover.recovery.share import eta_of
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 
 _SAME = 1e-9  # difference of frequencies that is rounding
+_SEEN = 4.0  # standard errors by which a share must differ from 0 to be stated as seen
 _WITHOUT_TARGETS = ("paper", "exact")
 
 
@@ -26,8 +27,36 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     targets = () if inputs.request.malicious_model == "custom" else inputs.targets
     # The sum of the model; for f'_Y the printed S, as f'_Y is 0 if no estimate is positive.
     total = float(malicious.sum()) if malicious.any() else oracle.laws.malicious_sum
-    eta, eta_notes = eta_of(inputs, total)
+    eta, eta_notes = _eta(inputs, total)
     return subtract(inputs, eta, malicious, targets, notes + eta_notes)
+
+
+def _eta(inputs: RecoveryInputs, malicious_sum: float) -> tuple[float, list[str]]:
+    """Return the assumed eta, or for "auto" the estimated one, and the notes on it.
+
+    Raises ParameterError if it cannot be estimated, or the estimate is not a possible share.
+    """
+    if inputs.request.eta != AUTO:
+        return float(inputs.request.eta), []
+    if inputs.n is None:
+        raise ParameterError("eta auto needs the number of reports")
+    share = estimate_share(inputs.oracle, inputs.poisoned, inputs.n, malicious_sum)
+    total = float(inputs.poisoned.sum())
+    if share.beta < -_SEEN * share.standard_error or share.beta > MAX_ETA / (1 + MAX_ETA):
+        raise ParameterError(
+            f"eta cannot be estimated: the estimates sum to {total:.4g}, which no share of "
+            f"malicious reports that alone would sum to {malicious_sum:.4g} explains; the reports "
+            "are not those of the malicious model"
+        )
+    visible = share.beta > _SEEN * share.standard_error
+    verdict = "" if visible else f", within {_SEEN:g} standard errors of no malicious report"
+    note = (
+        f"eta = {share.eta:.4g} is estimated: the estimates sum to {total:.4g}, malicious reports "
+        f"alone would to {malicious_sum:.4g}, so a share {share.beta:.4g} of all reports is "
+        f"malicious, with standard error {share.standard_error:.2g}{verdict}. It is right only if "
+        "the malicious model is."
+    )
+    return share.eta, [note]
 
 
 def subtract(

@@ -41,18 +41,13 @@ def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArr
             s = 2 * share / (b + root) if b > 0 else (b - root) / (2 * multiplier)
         return np.clip((s - q) / (p - q), 0.0, 1.0)
 
-    low, high = (0.0, 1.0) if one_draw else (-1.0, 1.0)
-    if one_draw:
-        if not share.any():
-            raise ParameterError("mle: no report supports any item")
-        low = np.finfo(np.float64).tiny
-        while at(high).sum() > 1:
-            high *= 2
-    else:
-        while at(high).sum() > 1:
-            high *= 2
-        while at(low).sum() < 1 and low > -1e300:
-            low *= 2
+    if one_draw and not share.any():
+        raise ParameterError("mle: no report supports any item")
+    low, high = np.finfo(np.float64).tiny if one_draw else -1.0, 1.0
+    while at(high).sum() > 1:
+        high *= 2
+    while not one_draw and at(low).sum() < 1 and low > -1e300:
+        low *= 2
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if at(middle).sum() > 1 else (low, middle)
@@ -76,7 +71,7 @@ def expectation_maximisation(
     """
     lift = _lift(source.oracle)
     repeated = source.in_fragments or source.oracle.traits.histogram
-    packed = None if repeated else source.total_indexed(_packed_supports)
+    packed = None if repeated else source.total(_packed_supports)
     f = start
     for step in range(1, iterations + 1):
         if packed is None:
@@ -95,12 +90,12 @@ def expectation_maximisation(
     return f, iterations + 1
 
 
-def _packed_supports(sample: Sample, first: int) -> list[UInt8Array]:
+def _packed_supports(sample: Sample) -> list[UInt8Array]:
     """Return the support bits of the reports, eight items a byte.
 
     Raises ParameterError if all reports have too many bits to hold.
     """
-    if (first + len(sample)) * -(-sample.oracle.domain_size // 8) * 8 > _MAX_BITS:
+    if (sample.first + len(sample)) * -(-sample.oracle.domain_size // 8) * 8 > _MAX_BITS:
         raise ParameterError(
             f"em holds {sample.oracle.domain_size} bits a report: there are too many reports for it"
         )

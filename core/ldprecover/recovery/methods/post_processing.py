@@ -8,7 +8,6 @@ but for Normalization (Cao et al., USENIX Security 2021) and RSN (Li et al., CCS
 import math
 from collections.abc import Callable, Mapping
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 
@@ -107,35 +106,30 @@ def _noise(inputs: RecoveryInputs) -> float:
     return math.sqrt(float(inputs.oracle.variance(0.0, inputs.n)))
 
 
-class _Variant(NamedTuple):
-    """A way to make estimates consistent, and its note."""
-
-    process: Callable[[RecoveryInputs], FloatArray]
-    note: str
-
-
-_VARIANTS: Mapping[str, _Variant] = {
-    "add": _Variant(
-        lambda inputs: _norm(inputs.poisoned), "Shifted to sum to one, negative frequencies left"
+_VARIANTS: Mapping[str, tuple[Callable[[RecoveryInputs], FloatArray], str]] = {
+    "add": (
+        lambda inputs: _norm(inputs.poisoned),
+        "Shifted to sum to one, negative frequencies left",
     ),
-    "mul": _Variant(
-        lambda inputs: _norm_mul(inputs.poisoned), "The positive frequencies in proportion"
-    ),
-    "cut": _Variant(
+    "mul": (lambda inputs: _norm_mul(inputs.poisoned), "The positive frequencies in proportion"),
+    "cut": (
         lambda inputs: _norm_cut(inputs.poisoned),
         "The largest frequencies as they are, not scaled: they need not sum to one",
     ),
-    "base-cut": _Variant(
-        _base_cut, "What rises above the noise as it is, not scaled: it need not sum to one"
+    "base-cut": (
+        _base_cut,
+        "What rises above the noise as it is, not scaled: it need not sum to one",
     ),
-    "normalization": _Variant(
+    "normalization": (
         lambda inputs: _normalization(inputs.poisoned),
         "The poisoned frequencies above the least one, in proportion",
     ),
-    "rsn": _Variant(
-        _rsn, "Negative frequencies zeroed at the cost of those below three standard errors"
+    "rsn": (
+        _rsn,
+        "Negative frequencies zeroed at the cost of those below three standard errors",
     ),
 }
+"""The ways to make estimates consistent, each with its note."""
 
 
 def _variant(inputs: RecoveryInputs) -> str:
@@ -144,11 +138,11 @@ def _variant(inputs: RecoveryInputs) -> str:
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
     """Return the estimates processed by the variant."""
-    variant = _VARIANTS[_variant(inputs)]
-    recovered = variant.process(inputs)
+    process, note = _VARIANTS[_variant(inputs)]
+    recovered = process(inputs)
     if not np.isfinite(recovered).all():
         raise ParameterError("norm: the estimates are too large, the result would not be finite")
-    return inputs.recovery(recovered, [variant.note + _NOTHING])
+    return inputs.recovery(recovered, [note + _NOTHING])
 
 
 def _project(inputs: RecoveryInputs) -> Recovery:

@@ -7,7 +7,7 @@ spike as large as a popular item.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from ldprecover.recovery.unmixing import (
     unmix,
 )
 from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_for_filters
-from ldprecover.types import FloatArray
 
 _NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
 _SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
@@ -40,52 +39,35 @@ _DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that d
 _ROUNDING = 1e-9  # by which a share may exceed [0, 1]
 
 
-@dataclass(frozen=True, eq=False)
-class _Pooled:
-    """The earlier rounds' estimates, pooled by precision, and the rounds' disagreement.
-
-    `disagreement` is the normal quantile of the chi-squared statistic of the rounds against the
-    pooled estimate, 0 for one round.
+def _history(
+    rounds: tuple[tuple[FrequencyOracle, Tally], ...],
+) -> tuple[History | None, list[str]]:
+    """Return the frequencies by earlier rounds, pooled by precision, and doubts that these are
+    clean; None without any.
     """
-
-    oracle: FrequencyOracle
-    z: FloatArray
-    sd: FloatArray
-    disagreement: float
-
-    @classmethod
-    def of(cls, rounds: tuple[tuple[FrequencyOracle, Tally], ...]) -> "_Pooled":
-        each = [
-            estimates_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
-            for oracle, tally in rounds
-        ]
-        precision = sum((1 / one.sd**2 for one in each), np.zeros(()))
-        z = sum((one.z / one.sd**2 for one in each), np.zeros(())) / precision
-        disagreement = 0.0
-        if len(each) > 1:
-            score = sum(float((((one.z - z) / one.sd) ** 2).sum()) for one in each)
-            freedom = (len(each) - 1) * z.size
-            disagreement = chi_squared_normal(score, freedom) if score > _ROUNDED * freedom else 0.0
-        return cls(rounds[0][0], z, 1 / np.sqrt(precision), disagreement)
-
-    def history(self) -> History:
-        """Return the frequencies by these rounds, which are taken to be clean."""
-        return history_of(self.oracle, self.z, self.sd)
-
-    def doubts(self) -> Iterator[str]:
-        """Yield the reasons to doubt that these rounds are clean."""
-        attacked = unmix(self.oracle, self.z, self.sd).p_attack
-        if attacked > _SUSPECT:
-            yield (
-                f"The earlier rounds themselves look attacked, with probability {attacked:.2f}: if "
-                "they were, the "
-                "attack is carried on. Recover them first, and leave them out in doubt."
-            )
-        if self.disagreement > _DISAGREE:
-            yield (
-                "The earlier rounds differ from each other by more than their noise: frequencies "
-                "drift, or one of the rounds was attacked."
-            )
+    if not rounds:
+        return None, []
+    each = [
+        estimates_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
+        for oracle, tally in rounds
+    ]
+    precision = sum((1 / one.sd**2 for one in each), np.zeros(()))
+    z = sum((one.z / one.sd**2 for one in each), np.zeros(())) / precision
+    oracle, sd, doubts = rounds[0][0], 1 / np.sqrt(precision), []
+    attacked = unmix(oracle, z, sd).p_attack
+    if attacked > _SUSPECT:
+        doubts.append(
+            f"The earlier rounds themselves look attacked, with probability {attacked:.2f}: if "
+            "they were, the attack is carried on. Recover them first, and leave them out in doubt."
+        )
+    score = sum(float((((one.z - z) / one.sd) ** 2).sum()) for one in each)
+    freedom = (len(each) - 1) * z.size  # 0 for one round, which agrees with itself
+    if score > _ROUNDED * freedom > 0 and chi_squared_normal(score, freedom) > _DISAGREE:
+        doubts.append(
+            "The earlier rounds differ from each other by more than their noise: frequencies "
+            "drift, or one of the rounds was attacked."
+        )
+    return history_of(oracle, z, sd), doubts
 
 
 def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
@@ -118,9 +100,19 @@ def _counted(inputs: RecoveryInputs) -> int:
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
     estimates, oracle = _estimates(inputs), inputs.oracle
-    small = oracle.domain_size < LEAST_ITEMS
-    pooled = _Pooled.of(inputs.history) if inputs.history and not small else None
-    history = None if pooled is None else pooled.history()
+    if oracle.domain_size < LEAST_ITEMS:
+        projected = unmix(oracle, estimates.z, estimates.sd)
+        note = (
+            f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the "
+            "estimates, projected."
+        )
+        return inputs.recovery(
+            projected.frequencies,
+            (*estimates.notes, note),
+            genuine=estimates.z.copy(),
+            conclusions=_errors(projected),
+        )
+    history, doubts = _history(inputs.history)
     unmixed = unmix(
         oracle,
         estimates.z,
@@ -139,42 +131,29 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         ),
         may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
     )
-    conclusions = _conclusions(inputs, estimates, unmixed, history, small=small)
+    conclusions = _conclusions(inputs, estimates, unmixed)
     beta = conclusions.beta or 0.0
     attacked = (conclusions.attack_probability or 0.0) > _SUSPECT
     eta = beta / (1 - beta) if attacked and beta < 1 else 0.0
     return inputs.recovery(
         unmixed.frequencies,
-        (
-            *estimates.notes,
-            *_notes(conclusions, inputs, small=small),
-            *(pooled.doubts() if pooled is not None else ()),
-        ),
+        (*estimates.notes, *_notes(conclusions, inputs), *doubts),
         eta=eta,
-        targets=() if small else inputs.targets,
-        malicious=_malicious(inputs.poisoned, unmixed.frequencies, eta),
+        targets=inputs.targets,
+        malicious=((1 + eta) * inputs.poisoned - unmixed.frequencies) / eta if eta else None,
         genuine=unmixed.frequencies.copy() if eta else estimates.z.copy(),
         conclusions=conclusions,
     )
 
 
-def _malicious(poisoned: FloatArray, genuine: FloatArray, eta: float) -> FloatArray:
-    """Return what malicious reports would estimate, by the paper's Equation 1."""
-    return ((1 + eta) * poisoned - genuine) / eta if eta else np.zeros_like(poisoned)
+def _errors(unmixed: Unmixed) -> Conclusions:
+    return Conclusions(standard_deviations=unmixed.sd, lower=unmixed.lower, upper=unmixed.upper)
 
 
 def _conclusions(
-    inputs: RecoveryInputs,
-    estimates: NoisyEstimates,
-    unmixed: Unmixed,
-    history: History | None,
-    *,
-    small: bool,
+    inputs: RecoveryInputs, estimates: NoisyEstimates, unmixed: Unmixed
 ) -> Conclusions:
     """Return the conclusions: dropped reports count as malicious, the others by un-mixing."""
-    errors = Conclusions(standard_deviations=unmixed.sd, lower=unmixed.lower, upper=unmixed.upper)
-    if small:
-        return errors
     number_dropped = sum(each.reports for each in estimates.dropped)
     beta, low, high = _shares(estimates, number_dropped, unmixed.beta)
     raised = unmixed.spikes.copy()
@@ -184,14 +163,14 @@ def _conclusions(
         raised[item] = probability if by_filters else min(probability, raised[item])
     likely = {int(v): float(raised[v]) for v in np.flatnonzero(raised > _SUSPECT)}
     return replace(
-        errors,
+        _errors(unmixed),
         attack_probability=1.0 if number_dropped else unmixed.p_attack,
         beta=beta,
         beta_low=low,
         beta_high=high,
         suspects=tuple(sorted(likely.items(), key=lambda item: (-item[1], item[0]))),
         dropped=estimates.dropped,
-        history_weight=None if history is None else unmixed.p_history,
+        history_weight=unmixed.p_history if inputs.history else None,
     )
 
 
@@ -211,18 +190,10 @@ def _shares(
     return max(beta, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0)
 
 
-def _notes(conclusions: Conclusions, inputs: RecoveryInputs, *, small: bool) -> tuple[str, ...]:
-    if small:
-        return (
-            (
-                f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the "
-                "estimates, projected."
-            ),
-        )
-    notes = []
+def _notes(conclusions: Conclusions, inputs: RecoveryInputs) -> Iterator[str]:
     probability = conclusions.attack_probability or 0.0
     if probability > _SUSPECT:
-        notes.append(
+        yield (
             "The share of malicious reports is an estimate of those that are visible: reports that "
             "honest users could as well have sent, and lies told honestly, are not in it."
         )
@@ -232,13 +203,12 @@ def _notes(conclusions: Conclusions, inputs: RecoveryInputs, *, small: bool) -> 
         lacking = [] if inputs.canaries else ["canaries"]
         lacking += [] if inputs.history else ["an earlier clean round"]
         advice = f": {' or '.join(lacking)} would decide" if lacking else ""
-        notes.append(
+        yield (
             "The reports do not tell whether an attack raised items or they are popular, and "
             f"perhaps framed{advice}."
         )
     if conclusions.history_weight is not None:
-        notes.append("The earlier rounds are taken to be clean.")
-    return tuple(notes)
+        yield "The earlier rounds are taken to be clean."
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:

@@ -1,10 +1,13 @@
 """Un-mixing: separates genuine frequencies, an attack's additions and noise in a round's counts."""
 
-from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
+from ldprecover.recovery.unmixing.estimates import (
+    NoisyEstimates,
+    estimates_of_counts,
+    estimates_of_histogram,
+    noise_sd,
+)
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
-from ldprecover.recovery.unmixing.histogram import estimates_of_histogram
 from ldprecover.recovery.unmixing.history import History
-from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.model.posterior import Unmixed
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS, KnownItems, history_of, unmix
 

@@ -151,15 +151,13 @@ def _identifiable(
 def _surprise(observed: Int64Array, expected: FloatArray) -> FloatArray:
     """Return minus the logarithm of Chernoff's bound on counts as large; 0 for smaller ones."""
     counts = np.maximum(observed, expected)
-    surprise: FloatArray = counts * np.log(counts / expected) - (counts - expected)
-    return surprise
+    return counts * np.log(counts / expected) - (counts - expected)
 
 
 def _possible(oracle: FrequencyOracle, expected: FloatArray) -> FloatArray:
     """Return expectations clipped to what honest users may send, whatever they hold."""
     p, q, even = oracle.p, oracle.q, max(float(expected.mean()), _LEAST)
-    clipped: FloatArray = np.clip(expected, even * (1 - p) / (1 - q), even * p / q)
-    return clipped
+    return np.clip(expected, even * (1 - p) / (1 - q), even * p / q)
 
 
 def _centred(oracle: FrequencyOracle, cells: Int64Array) -> FloatArray:

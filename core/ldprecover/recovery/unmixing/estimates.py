@@ -1,16 +1,23 @@
-"""Estimates with their noise: from counts alone, or from the reports that pass the filters."""
+"""Estimates with their noise, given which items the users hold: from counts, or a histogram."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
+from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
+from ldprecover.recovery.unmixing.cells import without_full_cells
 from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
-from ldprecover.recovery.unmixing.model.noise import noise_sd
-from ldprecover.recovery.unmixing.raised_sets import Addition
+from ldprecover.recovery.unmixing.raised_sets import Addition, SetSearch
 from ldprecover.types import FloatArray
+
+_STEP = math.log(1.1)  # deviations are rounded to powers of 1.1: few are distinct
+_LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
+_CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,3 +50,70 @@ def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -
     return NoisyEstimates(
         poisoned, noise_sd(poisoned, n, p, q, c0, fixed_size=oracle.fixed_size is not None), n
     )
+
+
+def estimates_of_histogram(
+    oracle: FrequencyOracle, tally: Tally, targets: tuple[int, ...] = ()
+) -> NoisyEstimates:
+    """Return the estimates without over-full cells, and the additions that the rest may have.
+
+    A cell is one of the different reports. The `targets`, or else a set that the histogram shows,
+    are the suspects. Raises ParameterError if there are no reports, or all are dropped.
+    """
+    if not tally.n:
+        raise ParameterError("unmix: there are no reports")
+    histogram = tally.summary
+    cells = without_full_cells(oracle, histogram)
+    filled = cells.filled(histogram)
+    dropped = int(histogram[cells.dropped].sum())
+    n = tally.n - dropped
+    if not n:
+        raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
+    honest = float(filled.sum())
+    shares = cells.sums.counts(filled) / honest
+    z = (shares - oracle.q) / (oracle.p - oracle.q)
+    usual = float(np.median(shares))
+    sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation()))
+    search = SetSearch(cells, histogram)
+    raised = targets or search.best(z)
+    return NoisyEstimates(
+        z,
+        sd,
+        n,
+        suspects={} if targets else dict.fromkeys(raised, 1.0),
+        dropped=(_description(cells.dropped.size, dropped),) if cells.dropped.size else (),
+        honest_kept=n / honest,
+        additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
+    )
+
+
+def _description(cells: int, reports: int) -> Dropped:
+    which = "one kind of report" if cells == 1 else f"{cells:,} kinds of reports"
+    return Dropped("frequent reports", f"{which} that far too many users sent", reports)
+
+
+def noise_sd(
+    z: FloatArray, n: int, p: float, q: float, c0: float, *, fixed_size: bool = False
+) -> FloatArray:
+    """Return the standard deviation of the noise in each of the d estimates z of n reports.
+
+    It is that of the perturbation alone, given what each user holds. z was estimated with `p` and
+    `q`. `c0` is the share of reports that support an item which hardly anybody holds; it is clipped
+    to [q/10, q]. `fixed_size` says that every report supports the same number of items, so that the
+    counts have a fixed sum. Deviations are rounded to powers of 1.1 times that of frequency 0.
+    """
+    d = z.size
+    c0 = min(max(c0, _LEAST * q), q)
+    r = d / (d - 1) if fixed_size else 1.0
+    none = c0 * (1 - c0)
+    base = math.sqrt(none * r / n) / (p - q)
+    # V = [c0(1-c0) + z (p(1-p) - q(1-q))] r/n/(p-q)^2, z clipped into [0, 1]. What may be noise is
+    # taken as 0: otherwise the noise of an estimate would depend on its own value.
+    frequency = np.where(z > _CLEAR * base, np.minimum(z, 1.0), 0.0)
+    variance = np.maximum(none + frequency * (p * (1 - p) - q * (1 - q)), _LEAST * none)
+    return base * rounded(np.sqrt(variance / none))
+
+
+def rounded(factors: FloatArray) -> FloatArray:
+    """Return factors of deviations, rounded to powers of 1.1: then few deviations are distinct."""
+    return np.exp(_STEP * np.round(np.log(factors) / _STEP))

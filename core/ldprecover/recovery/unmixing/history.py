@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import NoiseGroup, groups
-from ldprecover.recovery.unmixing.model.grid import Grid
+from ldprecover.recovery.unmixing.model.density import Grid, groups
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
     Hypothesis,
@@ -40,28 +39,20 @@ class History:
         return math.sqrt(float(drifted.max()) + self.moved() ** 2)
 
 
-@dataclass(frozen=True)
-class Drift:
-    """The law of a frequency's relative change since its history: a standard deviation."""
-
-    delta: float
-    log_prior: float
-
-
-DRIFTS = tuple(Drift(delta, -math.log(len(PRIOR.drifts))) for delta in PRIOR.drifts)
-"""The drifts of the prior, equally probable."""
-
-
 class HistoryModel:
-    """The estimates z with noise sd of a round with a history, on a grid."""
+    """The estimates z with noise sd of a round with a history, on a grid.
+
+    The laws are drifts: standard deviations of a frequency's relative change, equally probable.
+    """
 
     def __init__(self, z: FloatArray, sd: FloatArray, history: History, grid: Grid) -> None:
         self._z, self._sd, self._history, self._grid = z, sd, history, grid
         self._floor = PRIOR.floor / float(np.median(sd))
         self._faint = PRIOR.faint * self._floor
+        self._all = np.ones(z.size, np.bool_)
 
     def hypotheses(
-        self, laws: Sequence[Drift], choices: Sequence[Choice], log_prior: float
+        self, laws: Sequence[float], choices: Sequence[Choice], log_prior: float
     ) -> Iterator[Hypothesis]:
         """Yield the hypothesis of each drift with each choice of a relation and spikes."""
         d = self._z.size
@@ -74,15 +65,17 @@ class HistoryModel:
             for drift in laws:
                 total = np.zeros((len(group), d))
                 for probability, variance in self._variances(drift):
-                    for each in self._groups(self._deviations(relation.a, variance)):
+                    tau = self._deviations(relation.a, variance)
+                    for each in groups(tau, self._grid, [self._all]):
                         densities = each.at(x, len(group)).densities(transforms)
                         total[:, each.items] += probability * np.maximum(densities, 0.0)
-                scores = log_priors + drift.log_prior + np.log(total + self._floor).sum(axis=1)
+                likelihoods = np.log(total + self._floor).sum(axis=1)
+                scores = log_priors - math.log(len(PRIOR.drifts)) + likelihoods
                 for choice, score in zip(group, scores.tolist(), strict=True):
                     moments = partial(self._moments, drift, *choice)
                     yield Hypothesis(*choice, score, moments, has_history=True)
 
-    def _moments(self, drift: Drift, relation: Relation, spikes: Spikes) -> Moments:
+    def _moments(self, drift: float, relation: Relation, spikes: Spikes) -> Moments:
         """Return what a hypothesis gives each item, whether it moved or not."""
         d, grid = self._z.size, self._grid
         transform = spikes.transform(relation.rho, d, grid)
@@ -114,7 +107,7 @@ class HistoryModel:
         tau = self._deviations(a, prior_variance)
         x = self._z - a * self._history.mean + relation.c
         g = np.empty((len(rows), x.size))
-        for group in self._groups(tau):
+        for group in groups(tau, self._grid, [self._all]):
             g[:, group.items] = group.at(x, len(rows)).densities(rows)
         faint, tau2 = g[0] < self._faint, tau**2
         np.maximum(g[3], 0.0, out=g[3])
@@ -125,9 +118,9 @@ class HistoryModel:
         variance = prior_variance * self._sd**2 / tau2 + gain**2 * np.clip(second, 0.0, tau2)
         return g, self._history.mean + gain * first, variance
 
-    def _variances(self, drift: Drift) -> Iterator[tuple[float, FloatArray]]:
+    def _variances(self, drift: float) -> Iterator[tuple[float, FloatArray]]:
         """Yield W, the variances of the frequencies before the round, with their probabilities."""
-        drifted = self._history.variance + (drift.delta * self._history.mean) ** 2
+        drifted = self._history.variance + (drift * self._history.mean) ** 2
         yield 1 - PRIOR.moved, drifted
         yield PRIOR.moved, drifted + self._history.moved() ** 2
 
@@ -135,8 +128,4 @@ class HistoryModel:
         """Return tau, the deviations of the estimates without spikes, rounded to a few values."""
         tau = np.sqrt(self._sd**2 + a**2 * variance)
         least = float(tau.min())
-        rounded: FloatArray = least * np.exp(_LEVEL * np.round(np.log(tau / least) / _LEVEL))
-        return rounded
-
-    def _groups(self, tau: FloatArray) -> Iterator[NoiseGroup]:
-        yield from groups(tau, self._grid, [np.ones(tau.size, np.bool_)])
+        return least * np.exp(_LEVEL * np.round(np.log(tau / least) / _LEVEL))

@@ -195,8 +195,7 @@ class SetSearch:
         """Return the number of the items that each cell supports."""
         chosen = np.zeros(self._d)
         chosen[items] = 1.0
-        hits: FloatArray = np.rint(self._sums.masses(chosen))
-        return hits
+        return np.rint(self._sums.masses(chosen))
 
     def _candidate(self, items: Int64Array, preference: Preference) -> _Candidate:
         """Return a set with its score, by the mean content of the cells where its law is far."""

@@ -1,31 +1,25 @@
 """Un-mixing: empirical Bayes on the simplex, without knowledge of the attack."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
 
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.simplex import project_simplex
+from ldprecover.recovery.unmixing.estimates import rounded
 from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
-from ldprecover.recovery.unmixing.history import DRIFTS, History, HistoryModel
+from ldprecover.recovery.unmixing.history import History, HistoryModel
+from ldprecover.recovery.unmixing.model.density import grid_over
 from ldprecover.recovery.unmixing.model.free_levels import free_levels
-from ldprecover.recovery.unmixing.model.grid import grid_over
-from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Model, Moments
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Moments
 from ldprecover.recovery.unmixing.model.mixture import Mixture
-from ldprecover.recovery.unmixing.model.noise import rounded
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
-from ldprecover.recovery.unmixing.model.remainder import Remainder
-from ldprecover.recovery.unmixing.model.search import (
-    AttackFamily,
-    ShiftRange,
-    attack_hypotheses,
-    likely,
-)
+from ldprecover.recovery.unmixing.model.remainder import remainder_hypotheses
+from ldprecover.recovery.unmixing.model.search import AttackFamily, ShiftRange, likely
 from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
@@ -37,8 +31,6 @@ LEAST_ITEMS = 16
 
 _DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
 _TOTALS = 12  # that malicious reports may have added: the quadrature of the mass balance
-
-Law = TypeVar("Law")
 
 
 @dataclass(frozen=True)
@@ -89,15 +81,13 @@ def unmix(
     unmixer = _Unmixer(oracle, z, sd, known_items, attack)
     hypotheses = unmixer.without_history()
     if attack:
-        one_item = oracle.traits.one_item
-        hypotheses.append(unmixer.fallback(*(unfiltered or (z, sd)), one_item=one_item))
+        hypotheses.append(unmixer.fallback(*(unfiltered or (z, sd))))
     if history is not None:
         hypotheses += unmixer.with_history(history)
     if may_be_concealed and unfiltered is not None:
         # Unless the filters' result is far more likely, none of their reports is to move an item.
         filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
-        hypotheses = filtered + unmixer.concealed(*unfiltered)
-        hypotheses = likely(hypotheses, len(hypotheses))
+        hypotheses = likely(filtered + unmixer.concealed(*unfiltered))
     return averaged(hypotheses, unidentified=not unmixer.sums.displacements)
 
 
@@ -119,7 +109,10 @@ class _Unmixer:
         attack: bool,
     ) -> None:
         self.sums = Sums.of(oracle, z, sd)
+        self._one_item = oracle.traits.one_item
         self._z, self._sd, self._known_items, self._attack = z, sd, known_items, attack
+        self._is_target = np.zeros(z.size)
+        self._is_target[list(known_items.targets)] = 1.0
         middle = float(np.median(sd))
         largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
         self._shifts = ShiftRange(largest, middle / (2 * math.sqrt(z.size)))
@@ -135,6 +128,7 @@ class _Unmixer:
         self._log_attack = math.log(self._prior_attack)
         if self.sums.displacements:
             self._log_attack -= math.log(PRIOR.shift_choices)
+        self._log_attack_on_targets = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
         self._shared_sums = self._displaced_by_sharing(oracle) if known_items.shared else None
 
     def _displaced_by_sharing(self, oracle: FrequencyOracle) -> Sums | None:
@@ -150,14 +144,13 @@ class _Unmixer:
 
     def without_history(self) -> list[Hypothesis]:
         """Return the likely hypotheses without earlier rounds."""
-        honest = self._remainder(self._z, self._sd, 1.0)
         log_prior = math.log(1 - self._prior_attack) + self._log_evidence(0.0)
-        hypotheses = likely(honest.hypotheses(log_prior), PRIOR.most_hypotheses)
+        honest = self._remainder(self._z, self._sd, 1.0, log_prior)
+        hypotheses = likely(honest, PRIOR.most_hypotheses)
         if self._attack:
-            attacks = self._attacks_without_history()
-            hypotheses += likely(attacks, PRIOR.most_hypotheses)
+            hypotheses += likely(self._attacks_without_history(), PRIOR.most_hypotheses)
             hypotheses += self._known_additions()
-        return likely(hypotheses, len(hypotheses))
+        return likely(hypotheses)
 
     def _attacks_without_history(self) -> Iterator[Hypothesis]:
         known_items = self._known_items
@@ -177,8 +170,8 @@ class _Unmixer:
         log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence(0.0)
         everywhere = on_some(self._z.size, uniform=True)
         spikes = on_some(self._z.size, uniform=False)
-        family = AttackFamily(self.sums, log_prior, laws, coarse_laws, spikes, spikes)
-        yield from self._attacks(model, family)
+        family = AttackFamily(self.sums, log_prior, laws, coarse_laws, spikes)
+        yield from family.hypotheses(model, self._shifts)
         # Equal spikes on all items raise none above others: the laws of users have their net.
         (equal,) = set(everywhere) - set(spikes)
         even = [(relation, NONE) for relation in self.sums.even_surplus()]
@@ -200,25 +193,24 @@ class _Unmixer:
             self._shapes(ATTACKED),
             self._shapes(COARSE),
             spikes,
-            spikes,
             shift_alone=False,
             unshifted=True,
         )
         families = [family]
         if self._shared_sums is not None:
             families.append(replace(family, sums=self._shared_sums, unshifted=False))
-        for each in families:
-            for hypothesis in self._attacks(model, each):
-                rho, spike = hypothesis.relation.rho, hypothesis.spikes
-                on_them = rho * (spike.k - spike.others) / spike.k
-                score = hypothesis.score + self._log_evidence(on_them)
-                balance = self._known_items.balance
-                if balance is not None:  # fewer malicious reports cannot have added as much
-                    needed = math.log(1 - balance.share_at(on_them)) - math.log(
-                        hypothesis.relation.a
-                    )
-                    score += PRIOR.share_decay * min(needed, 0.0)
-                yield replace(hypothesis, score=score)
+        balance = self._known_items.balance
+        for hypothesis in chain(*(each.hypotheses(model, self._shifts) for each in families)):
+            if balance is None:
+                yield hypothesis
+                continue
+            relation, spike = hypothesis.relation, hypothesis.spikes
+            on_them = relation.rho * (spike.k - spike.others) / spike.k
+            score = hypothesis.score + balance.at(on_them)
+            # Fewer malicious reports cannot have added as much.
+            needed = math.log(1 - balance.share_at(on_them)) - math.log(relation.a)
+            score += PRIOR.share_decay * min(needed, 0.0)
+            yield replace(hypothesis, score=score)
 
     def _additions_to_targets(self) -> Iterator[Hypothesis]:
         """Yield the hypotheses that an attack added a likely total to the targets, evenly.
@@ -228,33 +220,28 @@ class _Unmixer:
         balance = self._known_items.balance
         if balance is None:
             return
-        spike = np.zeros(self._z.size)
-        spike[list(self._known_items.targets)] = 1.0
-        log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
         framed, raising = [], []
         for total in balance.likely(_TOTALS):
-            hypotheses = list(self._with_addition(balance, total, log_prior))
+            hypotheses = self._with_addition(balance, total)
             if total:
-                raising.append([_raising(each, spike) for each in hypotheses])
+                raising.append([_raising(each, self._is_target) for each in hypotheses])
             else:
-                framed = [_raising(each, 0 * spike) for each in hypotheses]
+                framed = [_raising(each, 0 * self._is_target) for each in hypotheses]
         yield from framed  # the items are popular, which is as likely
         # The total is fitted, as the popularity is: so all of them weigh as much as the best one.
-        log_weights = [np.logaddexp.reduce([each.score for each in group]) for group in raising]
+        log_weights = [_log_sum(group) for group in raising]
         price = np.logaddexp.reduce(log_weights) - max(log_weights) if raising else 0.0
         for hypothesis in chain(*raising):
             yield replace(hypothesis, score=hypothesis.score - float(price))
 
-    def _with_addition(
-        self, balance: MassBalance, total: float, log_prior: float
-    ) -> Iterator[Hypothesis]:
+    def _with_addition(self, balance: MassBalance, total: float) -> Iterator[Hypothesis]:
         """Yield the hypotheses that an attack added this total to the targets."""
         items = list(self._known_items.targets)
         honest, each = 1 - balance.share_at(total), total / len(items)
         # Reports of honest sizes support the others with what they do not add to these; reports
         # that cannot choose their size support them as usual.
         displaced = (True,) if self.sums.fixed else (True, False)
-        log_prior += balance.at(total) - math.log(len(displaced))
+        log_prior = self._log_attack_on_targets + (balance.at(total) - math.log(len(displaced)))
         for displaces in displaced:
             z, sd = self._z.copy(), self._sd.copy()
             if displaces:
@@ -263,7 +250,7 @@ class _Unmixer:
             # Additions to single items differ about as equal spikes do.
             uneven = each / math.sqrt(PRIOR.equal_spike_shape)
             sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
-            yield from self._remainder(z, sd, honest).hypotheses(log_prior)
+            yield from self._remainder(z, sd, honest, log_prior)
 
     def _known_additions(self) -> list[Hypothesis]:
         """Return the likely hypotheses whose additions come from the histogram of reports.
@@ -272,27 +259,23 @@ class _Unmixer:
         Both leave the same histogram but for the counts, and a law of popular items is uncertain:
         it may say that nothing was raised, and only the sum of the estimates that something was.
         """
-        concealed = list(self._with_known_additions(raising=False))
-        raised = list(self._with_known_additions(raising=True))
+        additions = self._known_items.additions
+        raising = [each for each in additions if each.is_raising]
+        concealing = [each for each in additions if not each.is_raising]
+        concealed = list(self._with_known_additions(concealing))
+        raised = list(self._with_known_additions(raising))
         if concealed and raised:
-            odds = self._log_density_of_sum(raising=True) - self._log_density_of_sum(raising=False)
+            odds = self._log_density_of_sum(raising) - self._log_density_of_sum(concealing)
             odds -= _log_sum(raised) - _log_sum(concealed)
             raised = [replace(each, score=each.score + min(odds, 0.0)) for each in raised]
         # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
         limit = PRIOR.most_hypotheses
         return likely(raised, limit) + likely(concealed, limit)
 
-    def _with_known_additions(self, *, raising: bool) -> Iterator[Hypothesis]:
-        """Yield the hypotheses of all additions that raise the targets, or of all others.
-
-        The law of an addition is uncertain, and so is its share.
-        """
-        additions = [each for each in self._known_items.additions if each.is_raising == raising]
-        spike = np.zeros(self._z.size)
-        spike[list(self._known_items.targets)] = 1.0
-        log_prior = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
-        log_prior -= math.log(len(_DEVIATIONS) * max(len(additions), 1))
+    def _with_known_additions(self, additions: Sequence[Addition]) -> Iterator[Hypothesis]:
+        """Yield the hypotheses of some additions: the law of each is uncertain, so its share is."""
         for each in additions:
+            log_prior = self._log_attack_on_targets - math.log(len(_DEVIATIONS) * len(additions))
             for number in _DEVIATIONS:
                 share = each.share + number * each.deviation
                 if not 0 < share < PRIOR.most_malicious:
@@ -300,20 +283,19 @@ class _Unmixer:
                 added = share * each.estimates
                 noise = 1 + (added / self._sd) ** 2 / PRIOR.equal_spike_shape
                 sd = self._sd * rounded(np.sqrt(noise))
-                remainder = self._remainder(self._z - added, sd, 1 - share)
                 score = log_prior + each.log_likelihood - number**2 / 2
-                for hypothesis in remainder.hypotheses(score):
-                    yield replace(_raising(hypothesis, spike * raising), is_concealed=not raising)
+                for hypothesis in self._remainder(self._z - added, sd, 1 - share, score):
+                    raising = _raising(hypothesis, self._is_target * each.is_raising)
+                    yield replace(raising, is_concealed=not each.is_raising)
 
-    def _log_density_of_sum(self, *, raising: bool) -> float:
+    def _log_density_of_sum(self, additions: Sequence[Addition]) -> float:
         """Return the log-density of the sum of all estimates, by the likeliest addition."""
         densities = []
-        for each in self._known_items.additions:
-            if each.is_raising == raising:
-                added = float(each.estimates.sum()) - 1
-                variance = float(self._sd @ self._sd) + (each.deviation * added) ** 2
-                distance = float(self._z.sum()) - 1 - each.share * added
-                densities.append(-(distance**2 / variance + math.log(variance)) / 2)
+        for each in additions:
+            added = float(each.estimates.sum()) - 1
+            variance = float(self._sd @ self._sd) + (each.deviation * added) ** 2
+            distance = float(self._z.sum()) - 1 - each.share * added
+            densities.append(-(distance**2 / variance + math.log(variance)) / 2)
         return max(densities)
 
     def _avoided_canaries(self) -> Iterator[Hypothesis]:
@@ -323,9 +305,8 @@ class _Unmixer:
             return
         z = self._z.copy()
         z[canaries] -= min(float(z[canaries].mean()), 0.0)
-        remainder = replace(self._remainder(z, self._sd, 1.0), targets=())
         log_prior = math.log(PRIOR.attack / PRIOR.shift_choices)
-        for hypothesis in remainder.hypotheses(log_prior):
+        for hypothesis in self._remainder(z, self._sd, 1.0, log_prior, targets=()):
             yield replace(hypothesis, is_unmodelled=True)
 
     def concealed(self, z: FloatArray, sd: FloatArray) -> list[Hypothesis]:
@@ -334,21 +315,21 @@ class _Unmixer:
         They are as likely as that none does. The estimates z from all reports, with noise sd, are
         then those of users.
         """
-        remainder = replace(self._remainder(z, sd, 1.0), targets=())
         additions = self._known_items.additions
         log_prior = math.log(1 - self._prior_attack)
         log_prior += max((each.log_likelihood for each in additions), default=0.0)
-        hypotheses = likely(remainder.hypotheses(log_prior), PRIOR.most_hypotheses)
-        return [replace(each, is_concealed=True) for each in hypotheses]
+        hypotheses = self._remainder(z, sd, 1.0, log_prior, targets=())
+        concealed = (replace(each, is_concealed=True) for each in hypotheses)
+        return likely(concealed, PRIOR.most_hypotheses)
 
-    def fallback(self, z: FloatArray, sd: FloatArray, *, one_item: bool) -> Hypothesis:
+    def fallback(self, z: FloatArray, sd: FloatArray) -> Hypothesis:
         """Return the hypothesis of an unknown attack; its result is the projection of z.
 
         It has free levels, of either sign and any sum, so it is the most likely one where no other
         fits. The noise of z is sd.
         """
         # Reports of one item lower the others all alike, which is a known kind.
-        levels = free_levels(self._z, self._sd, 0.0 if one_item else float(self._z.min()))
+        levels = free_levels(self._z, self._sd, 0.0 if self._one_item else float(self._z.min()))
         # A level costs twice what it costs users: an attacker chooses it for each item.
         log_prior = math.log(PRIOR.attack / PRIOR.shift_choices) + 2 * levels.log_prior
         if not self.sums.fixed:
@@ -366,9 +347,26 @@ class _Unmixer:
             is_unmodelled=True,
         )
 
-    def _remainder(self, z: FloatArray, sd: FloatArray, honest: float) -> Remainder:
+    def _remainder(
+        self,
+        z: FloatArray,
+        sd: FloatArray,
+        honest: float,
+        log_prior: float,
+        *,
+        targets: tuple[int, ...] | None = None,
+    ) -> Iterator[Hypothesis]:
+        """Yield the hypotheses on what users hold, by default of targets that may be popular."""
         known_items = self._known_items
-        return Remainder(z, sd, honest, known_items.targets, known_items.canaries, self.sums.fixed)
+        return remainder_hypotheses(
+            z,
+            sd,
+            honest,
+            log_prior,
+            targets=known_items.targets if targets is None else targets,
+            canaries=known_items.canaries,
+            is_sum_exact=self.sums.fixed,
+        )
 
     def _log_evidence(self, total: float) -> float:
         """Return the evidence of the reports that an attack adds a total to the targets."""
@@ -382,35 +380,28 @@ class _Unmixer:
             float((self._z - history.mean).min()), self._top, float(self._sd.min()), deviation
         )
         model = HistoryModel(self._z, self._sd, history, grid)
-        hypotheses = self._history_hypotheses(model)
-        return likely(hypotheses, PRIOR.most_hypotheses_with_history)
-
-    def _history_hypotheses(self, model: HistoryModel) -> Iterator[Hypothesis]:
-        log_history = math.log(PRIOR.history)
+        drifts, log_history = PRIOR.drifts, math.log(PRIOR.history)
         honest = Relation(1.0, 0.0, 0.0, self.sums.honest), NONE
-        yield from model.hypotheses(DRIFTS, [honest], log_history + math.log(1 - PRIOR.attack))
-        if not self._attack:
-            return
-        coarse_spikes = [
-            each
-            for each in self._spikes
-            if not each.narrow or each.k in (PRIOR.coarse_spikes, self._z.size // 2)
-        ]
-        yield from self._attacks(
-            model,
-            AttackFamily(
+        log_prior = log_history + math.log(1 - PRIOR.attack)
+        hypotheses = [*model.hypotheses(drifts, [honest], log_prior)]
+        if self._attack:
+            coarse_spikes = [
+                each
+                for each in self._spikes
+                if not each.narrow or each.k in (PRIOR.coarse_spikes, self._z.size // 2)
+            ]
+            log_prior = log_history + self._log_attack
+            family = AttackFamily(
                 self.sums,
-                log_history + self._log_attack,
-                DRIFTS,
-                DRIFTS[1:2],
+                log_prior,
+                drifts,
+                drifts[1:2],
                 self._spikes,
                 coarse_spikes,
                 unshifted=True,
-            ),
-        )
-
-    def _attacks(self, model: Model[Law], family: AttackFamily[Law]) -> Iterator[Hypothesis]:
-        return attack_hypotheses(model, family, self._shifts)
+            )
+            hypotheses += family.hypotheses(model, self._shifts)
+        return likely(hypotheses, PRIOR.most_hypotheses_with_history)
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:
         """Return a list of shapes, for the items that somebody may hold."""

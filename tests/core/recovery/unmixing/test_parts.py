@@ -9,7 +9,7 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import HR, LLH, SS, SUE, crafter_of
 from ldprecover.recovery import METHODS
 from ldprecover.recovery.unmixing import estimates_of_counts
-from ldprecover.recovery.unmixing.model.grid import Grid, grid_over
+from ldprecover.recovery.unmixing.model.density import Grid, grid_over
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.shapes import (

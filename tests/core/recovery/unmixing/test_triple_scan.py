@@ -12,7 +12,6 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
-from ldprecover.recovery.unmixing.filters.rules import ReportFilter, triples_passing
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
 from ldprecover.recovery.unmixing.prior import Thresholds
 
@@ -50,11 +49,8 @@ def test_honest_triples_are_noise_of_deviation_one() -> None:
     """
     rng = np.random.default_rng(2)
     rows = honest(60_000, rng)
-    scores = triple_scores(
-        triples_passing(Sample(ORACLE, rows), report_filter=ReportFilter(), items=np.arange(D)),
-        ORACLE.p,
-        ORACLE.q,
-    )
+    triples = Sample(ORACLE, rows).triple_counts(np.arange(D))
+    scores = triple_scores(triples, ORACLE.p, ORACLE.q)
     values = scores[tuple(np.array(list(combinations(range(D), 3))).T)]
     assert values.std() == pytest.approx(1, abs=0.04)
     assert np.abs(values).max() < 6.5

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates, noise_sd
 from ldprecover.recovery.unmixing.filters.rules import (
     DroppedSet,
     next_item_probabilities,
     other_items_laws,
     set_laws,
 )
-from ldprecover.recovery.unmixing.model.noise import noise_sd
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
@@ -75,20 +75,6 @@ class SetLaw:
         return self.holder / self.none
 
 
-@dataclass(frozen=True, eq=False)
-class DebiasedEstimates:
-    """Estimates from the reports that pass, and their standard deviations.
-
-    They are not `trusted` if too many users hold items of the dropped sets for the sets to be an
-    attacker's. `honest_kept` is the probability that an honest report passes.
-    """
-
-    z: FloatArray
-    sd: FloatArray
-    trusted: bool
-    honest_kept: float
-
-
 def passing_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
     """Return p and q of honest reports of the sizes k where `sizes[k]` is set."""
     law = oracle.laws.size_law().probabilities()
@@ -107,9 +93,11 @@ def unbiased(
     n: int,
     sizes: BoolArray,
     sets: tuple[DroppedSet, ...],
-) -> DebiasedEstimates:
-    """Return unbiased estimates from the support counts of the n reports that pass.
+) -> tuple[NoisyEstimates, bool]:
+    """Return unbiased estimates from the support counts of the n reports that pass, and whether
+    they are trusted.
 
+    They are not if too many users hold items of the sets for the sets to be an attacker's.
     `sizes` are the sizes that pass, `sets` are disjoint sets of items with dropped bins. The share
     of users of a set is estimated and clipped into [0, 1]; near 0 the clipping raises its items by
     up to a third of a standard deviation and lowers their squared error. If the items of a report
@@ -152,7 +140,7 @@ def unbiased(
         sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
     law = oracle.laws.size_law().probabilities()
     honest_kept = float(law[sizes].sum()) * math.prod(share.none for share in shares) * u
-    return DebiasedEstimates(z, sd, trusted, honest_kept)
+    return NoisyEstimates(z, sd, n, honest_kept=honest_kept), trusted
 
 
 def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetLaw]) -> FloatArray:

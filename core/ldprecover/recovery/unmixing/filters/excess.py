@@ -50,7 +50,7 @@ def _mixture(observed: Int64Array, laws: FloatArray, weights: FloatArray) -> Flo
     products, sums = weighted @ weighted.T, weighted @ target
     alone = np.divide(sums, np.diag(products), out=np.zeros(len(laws)), where=np.diag(products) > 0)
     if len(laws) == 1:
-        return np.asarray(np.maximum(alone, 0) @ laws)
+        return np.maximum(alone, 0) @ laws
     (a, b), (_, c) = products
     both = np.array([c * sums[0] - b * sums[1], a * sums[1] - b * sums[0]])
     determinant = a * c - b * b

@@ -15,7 +15,7 @@ import numpy as np
 from ldprecover.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.unmixing.filters.rules import ReportFilter, set_laws
+from ldprecover.recovery.unmixing.filters.rules import set_laws
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
@@ -66,9 +66,8 @@ class MassBalance:
         return [float(each) for each in self.totals[places]]
 
 
-def set_histogram(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
-    """Return how many of the reports that pass support k of the items, k = 0..t."""
-    sample = report_filter.passing(sample)
+def set_histogram(sample: Sample, *, items: Int64Array) -> Int64Array:
+    """Return how many of the reports support k of the t items, k = 0..t."""
     return sample.bincount(np.count_nonzero(sample.supports(items), axis=1), items.size + 1)
 
 
@@ -92,10 +91,7 @@ def mass_balance(
     honest = [law[k] / law[k].sum() for law in set_laws(oracle, t)]
     histogram = _Histogram(k, observed[k].astype(np.float64), honest[0], honest[1], scale)
     fits = [each for pair in _laws(oracle, t) for each in histogram.fits(*(law[k] for law in pair))]
-    likelihood, log_prior, shares, gross, holding = (
-        np.stack([getattr(fit, name) for fit in fits])
-        for name in ("likelihood", "log_prior", "shares", "gross", "holding")
-    )
+    likelihood, log_prior, shares, gross, holding, _ = np.stack(fits, axis=1)
     best = float(likelihood[log_prior > -np.inf].max())
     # As in quasi-likelihood: where no mixture fits, the evidence of all is less.
     dispersion = max(1.0, 2 * (histogram.saturated - best) / max(k.size - _PARAMETERS, 1))
@@ -122,22 +118,6 @@ def mass_balance(
 
 
 @dataclass(frozen=True, eq=False)
-class _Fits:
-    """The best mixture of each total, and the shares of malicious reports and of users in it.
-
-    `gross` is what the reports add that raise the items, `counterpart` the share of the others, and
-    `holding` is the share of the users who hold one of the items.
-    """
-
-    likelihood: FloatArray
-    log_prior: FloatArray
-    shares: FloatArray
-    gross: FloatArray
-    holding: FloatArray
-    counterpart: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class _Histogram:
     """The numbers of reports that support k items in the bins that pass, and the honest laws of k.
 
@@ -161,8 +141,13 @@ class _Histogram:
         """The log-likelihood of the law that fits each bin."""
         return float(self.observed @ np.log(np.maximum(self.observed, 1.0) / self.n))
 
-    def fits(self, raising: FloatArray, other: FloatArray) -> Iterator[_Fits]:
-        """Yield the best mixtures with a law that raises and its counterpart, on finer grids."""
+    def fits(self, raising: FloatArray, other: FloatArray) -> Iterator[FloatArray]:
+        """Yield the best mixtures with a law that raises and its counterpart, on finer grids.
+
+        Each result has six rows with a value for each total: the log-likelihood; the log-prior; the
+        share of malicious reports; what those that raise the items add; the share of users who hold
+        one of the items; and the share of the reports of the counterpart.
+        """
         if raising.sum() < _LEAST_PASSING:
             return
         raising = raising / raising.sum()
@@ -174,9 +159,9 @@ class _Histogram:
         for _ in range(_ZOOMS if shares.size > 1 else 1):
             fits = self._fitted(raising, other, c)
             yield fits
-            c = _finer(c, fits.counterpart)
+            c = _finer(c, fits[-1])
 
-    def _fitted(self, raising: FloatArray, other: FloatArray, c: FloatArray) -> _Fits:
+    def _fitted(self, raising: FloatArray, other: FloatArray, c: FloatArray) -> FloatArray:
         """Return the best fit of each total; c are grids of the shares of the counterpart."""
         mean, of_outsider, of_holder, of_raising, of_other = (
             float(law @ self.k)
@@ -196,7 +181,7 @@ class _Histogram:
         log_prior = np.where(possible, PRIOR.share_decay * np.log(honest), -np.inf)
         best = (likelihood + log_prior).argmax(axis=1)[:, None]
         values = (likelihood, log_prior, b + c, b * gain * self.scale, holding, c)
-        return _Fits(*(np.take_along_axis(each, best, 1)[:, 0] for each in values))
+        return np.stack([np.take_along_axis(each, best, 1)[:, 0] for each in values])
 
 
 def _odds(
@@ -223,7 +208,7 @@ def _finer(grids: FloatArray, values: FloatArray) -> FloatArray:
         np.take_along_axis(grids, np.clip(places + step, 0, grids.shape[1] - 1), 1)
         for step in (-1, 1)
     )
-    return np.asarray(low + (high - low) * np.linspace(0.0, 1.0, _FINER))
+    return low + (high - low) * np.linspace(0.0, 1.0, _FINER)
 
 
 def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:

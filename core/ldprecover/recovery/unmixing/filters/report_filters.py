@@ -26,8 +26,7 @@ from ldprecover.recovery.unmixing.filters.mass_balance import (
 from ldprecover.recovery.unmixing.filters.rules import (
     DroppedSet,
     ReportFilter,
-    lost,
-    reports_of_other_sizes,
+    reports_of_sizes,
     set_laws,
     sized_tally,
     total_over_passing,
@@ -143,7 +142,7 @@ def _balance(
     oracle, chosen = source.oracle, np.array(items)
     if not 2 <= chosen.size <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
         return None
-    observed = total_over_passing(source, set_histogram, report_filter, items=chosen)
+    observed = total_over_passing(source, partial(set_histogram, items=chosen), report_filter)
     for dropped in report_filter.sets:
         if set(dropped.items.tolist()) == set(items):
             law = SetLaw.of(dropped, oracle)
@@ -200,25 +199,13 @@ def _without(
     removed = before.sizes & bad & (sizes > 0)
     if not removed.any():
         return _SizeFilter(good, before.report_filter, before.tally, before.dropped)
-    if hold:
-        others = source.total(partial(reports_of_other_sizes, sizes=good))
-        report_filter, taken = (
-            ReportFilter(good, others=others.reports(source.oracle)),
-            others.tally,
-        )
-    else:
-        report_filter = ReportFilter(good)
-        taken = source.total(
-            partial(
-                lost, report_filter=replace(before.report_filter, others=None), rule=report_filter
-            )
-        )
+    dropped = source.total(partial(reports_of_sizes, sizes=removed, hold=hold))
     description = f"reports whose number of supported items is {_numbers_as_text(removed)}, {why}"
     return _SizeFilter(
         good,
-        report_filter,
-        before.tally - taken,
-        (*before.dropped, Dropped(filter_name, description, taken.n)),
+        ReportFilter(good, others=dropped.reports(source.oracle)),
+        before.tally - dropped.tally,
+        (*before.dropped, Dropped(filter_name, description, dropped.tally.n)),
     )
 
 
@@ -232,11 +219,8 @@ def _debiased(
     """Return the estimates without bias, and whether they are trusted."""
     if not tally.n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
-    result = unbiased(oracle, tally.counts(oracle), tally.n, sizes, sets)
-    estimates = NoisyEstimates(
-        result.z, result.sd, tally.n, dropped=dropped, honest_kept=result.honest_kept
-    )
-    return estimates, result.trusted
+    estimates, trusted = unbiased(oracle, tally.counts(oracle), tally.n, sizes, sets)
+    return replace(estimates, dropped=dropped), trusted
 
 
 def _sets_as_text(sets: SharedSets) -> list[Dropped]:

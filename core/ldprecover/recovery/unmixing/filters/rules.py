@@ -57,26 +57,27 @@ class ReportFilter:
             passing[passing] = self.sizes[oracle.support_sizes(reports[passing])]
         return passing
 
-    def passing(self, sample: Sample) -> Sample:
-        """Return the reports of the sample that pass."""
-        return sample[self.of(sample.oracle, sample.reports)]
-
 
 def total_over_passing(
-    source: ReportSource, measure: Callable[..., T], report_filter: ReportFilter, **arguments: Any
+    source: ReportSource, measure: Callable[[Sample], T], report_filter: ReportFilter
 ) -> T:
-    """Return the sum of `measure(sample, report_filter=..., **arguments)`, one pass.
+    """Return the sum of `measure` over the reports that pass, in one pass.
 
     If the reports of other sizes are held, sizes are ignored and the measure of those
     reports is subtracted: a size takes a hash of every item, for each report.
     """
     if report_filter.others is None:
-        return source.total(partial(measure, report_filter=report_filter, **arguments))
-    free = replace(report_filter, sizes=None, others=None)
-    others = Sample(source.oracle, report_filter.others)
-    of_others: Any = measure(others, report_filter=free, **arguments)
-    total: Any = source.total(partial(measure, report_filter=free, **arguments))
+        return source.total(partial(_measure_passing, measure, report_filter))
+    free = partial(_measure_passing, measure, replace(report_filter, sizes=None, others=None))
+    of_others: Any = free(Sample(source.oracle, report_filter.others))
+    total: Any = source.total(free)
     return total - of_others
+
+
+def _measure_passing(
+    measure: Callable[[Sample], T], report_filter: ReportFilter, sample: Sample
+) -> T:
+    return measure(sample[report_filter.of(sample.oracle, sample.reports)])
 
 
 class DroppedReports:
@@ -105,14 +106,16 @@ class DroppedReports:
         return None if self.packed is None else np.frombuffer(self.packed, oracle.wire.dtype)
 
 
-def reports_of_other_sizes(sample: Sample, *, sizes: BoolArray) -> DroppedReports:
-    """Return the reports of the sizes k where `sizes[k]` is not set.
+def reports_of_sizes(sample: Sample, *, sizes: BoolArray, hold: bool) -> DroppedReports:
+    """Return the reports of the sizes k where `sizes[k]` is set.
 
     If sizes take no hashing, the reports are not held.
     """
-    others = sample[~sizes[sample.sizes()]]
-    packed = bytearray(others.reports.tobytes()) if sample.oracle.hash_tests else None
-    return DroppedReports(others.tally(), packed)
+    dropped = sample[sizes[sample.sizes()]]
+    packed = None
+    if hold and sample.oracle.hash_tests:
+        packed = bytearray(dropped.reports.tobytes())
+    return DroppedReports(dropped.tally(), packed)
 
 
 def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
@@ -121,10 +124,7 @@ def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, Float
     The first is for a report that supports its user's item, the second for one that does not.
     """
     hits = required(oracle.laws.hits, oracle.protocol, HITS)
-    with_own, without = (
-        required(hits.other_items_law(r, own), oracle.protocol, HITS) for own in (True, False)
-    )
-    return with_own, without
+    return _laws_by_own(oracle, hits.other_items_law, r)
 
 
 def next_item_probabilities(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
@@ -134,9 +134,13 @@ def next_item_probabilities(oracle: FrequencyOracle, r: int) -> tuple[FloatArray
     that supports its user's item.
     """
     hits = required(oracle.laws.hits, oracle.protocol, HITS)
-    with_own, without = (
-        required(hits.next_item_probability(r, own), oracle.protocol, HITS) for own in (True, False)
-    )
+    return _laws_by_own(oracle, hits.next_item_probability, r)
+
+
+def _laws_by_own(
+    oracle: FrequencyOracle, law: Callable[[int, bool], FloatArray | None], r: int
+) -> tuple[FloatArray, FloatArray]:
+    with_own, without = (required(law(r, own), oracle.protocol, HITS) for own in (True, False))
     return with_own, without
 
 
@@ -173,33 +177,12 @@ def sized_tally(sample: Sample) -> SizedTally:
     )
 
 
-def lost(sample: Sample, *, report_filter: ReportFilter, rule: ReportFilter) -> Tally:
-    """Return the tally of the reports that pass `report_filter` but not `rule`."""
-    failing = sample[~rule.of(sample.oracle, sample.reports)]
-    return report_filter.passing(failing).tally()
-
-
-def pairs_passing(sample: Sample, *, report_filter: ReportFilter, items: Int64Array) -> Int64Array:
-    """Return the pair counts of the reports that pass."""
-    return report_filter.passing(sample).pair_counts(items)
-
-
-def triples_passing(
-    sample: Sample, *, report_filter: ReportFilter, items: Int64Array
-) -> Int64Array:
-    """Return the triple counts of the reports that pass."""
-    return report_filter.passing(sample).triple_counts(items)
-
-
-def hits_by_item(
-    sample: Sample, *, report_filter: ReportFilter, items: Int64Array, sets: BoolArray
-) -> Int64Array:
-    """Return how many reports that pass and support k items of a set support each of the m items.
+def hits_by_item(sample: Sample, *, items: Int64Array, sets: BoolArray) -> Int64Array:
+    """Return how many reports that support k items of a set support each of the m items.
 
     Row i of `sets` says which of the items are in set i, at most 24. The result, for each set and
     k, has the shape (sets, 25, m + 1); its last column counts all reports that support k.
     """
-    sample = report_filter.passing(sample)
     bits = sample.supports(items).T
     every = sample.lines(np.concatenate([bits, np.ones((1, len(sample)), np.bool_)]))
     counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)

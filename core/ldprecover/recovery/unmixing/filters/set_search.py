@@ -6,13 +6,16 @@ some numbers are far too frequent, such reports are dropped, and the next round 
 so several attackers are found one after the other.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ldprecover.counting.tally import Tally
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.mass_balance import mass_balance
 from ldprecover.recovery.unmixing.filters.pair_scan import NO_SCORE, best_set, pair_scores
@@ -21,11 +24,8 @@ from ldprecover.recovery.unmixing.filters.rules import (
     DroppedSet,
     ReportFilter,
     hits_by_item,
-    lost,
-    pairs_passing,
     set_laws,
     total_over_passing,
-    triples_passing,
 )
 from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
@@ -88,9 +88,8 @@ def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally)
                 suspicious = items[members]
             break
         dropped_set = DroppedSet(items[best.members], best.bins)
-        taken = total_over_passing(
-            source, lost, report_filter, rule=ReportFilter(sets=(dropped_set,))
-        )
+        in_bins = replace(dropped_set, bins=~dropped_set.bins)
+        taken = total_over_passing(source, Sample.tally, report_filter.without(in_bins))
         report_filter, tally = report_filter.without(dropped_set), tally - taken
         searched[items[best.members]] = True
         dropped.append(taken.n)
@@ -110,17 +109,14 @@ class SetSearch:
 
     def by_pairs(self) -> list[_Scored]:
         """Return the sets whose pairs are supported too often, and too seldom."""
-        oracle = self.source.oracle
-        counts = total_over_passing(
-            self.source, pairs_passing, self.report_filter, items=self.items
-        )
-        scores = pair_scores(counts, oracle)
+        counts = self._total(partial(Sample.pair_counts, items=self.items))
+        scores = pair_scores(counts, self.source.oracle)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
 
     def by_triples(self) -> list[_Scored]:
         """Return the same by triples, among fewer items: there are many more triples."""
         oracle, few = self.source.oracle, self.items[: THRESHOLDS.triple_items]
-        counts = total_over_passing(self.source, triples_passing, self.report_filter, items=few)
+        counts = self._total(partial(Sample.triple_counts, items=few))
         scores = triple_scores(counts, oracle.p, oracle.q)
         return [each for each in map(best_set_of_triples, (scores, -scores)) if each[1] > NO_SCORE]
 
@@ -148,11 +144,12 @@ class SetSearch:
     def _tests(self, sets: list[BoolArray]) -> list[_Tested]:
         if not sets:
             return []
-        hits = total_over_passing(
-            self.source, hits_by_item, self.report_filter, items=self.items, sets=np.array(sets)
-        )
+        hits = self._total(partial(hits_by_item, items=self.items, sets=np.array(sets)))
         oracle = self.source.oracle
         return [_test(oracle, members, of_set) for members, of_set in zip(sets, hits, strict=True)]
+
+    def _total(self, measure: Callable[[Sample], Int64Array]) -> Int64Array:
+        return total_over_passing(self.source, measure, self.report_filter)
 
 
 def _test(oracle: FrequencyOracle, members: BoolArray, hits: Int64Array) -> _Tested:

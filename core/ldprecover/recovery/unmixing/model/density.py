@@ -6,13 +6,51 @@ inverse transform is summed at these items alone.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.grid import Grid
 from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 
+_LEAST, _MOST = 256, 16384  # points of a grid
+_REACH = 7  # standard deviations of noise kept apart on the circle: 1e-12 wraps around
 _WORTH = 4  # transforms per item above which the direct sum is faster
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`size` points on a circle, `step` apart. Frequencies and spikes sum to at most `top`."""
+
+    step: float
+    size: int
+    top: float
+
+    @cached_property
+    def omega(self) -> FloatArray:
+        """The angular frequencies of a real transform, size/2 + 1 of them."""
+        return np.asarray(2 * np.pi * np.fft.rfftfreq(self.size, self.step), np.float64)
+
+    @cached_property
+    def roots(self) -> ComplexArray:
+        """The `size` roots of unity."""
+        return np.asarray(np.exp(2j * np.pi * np.arange(self.size) / self.size), np.complex128)
+
+    def damping(self, sd: float) -> FloatArray:
+        """Return the transform of normal noise, with a deviation of at least one step."""
+        return np.exp(-((max(sd, self.step) * self.omega) ** 2) / 2)
+
+
+def grid_over(low: float, high: float, least: float, largest: float) -> Grid:
+    """Return a grid for values from `low` to `high` with noise of deviation `least` to `most`.
+
+    Its step is a third of the least deviation, unless that takes more than 16,384 points.
+    """
+    top = max(high, 0.0) + _REACH * largest + 0.05
+    need = 2 * _REACH * largest + max(0.0, -low) + 2 * top
+    step, size = least / 3, _LEAST
+    while step * size < need and size < _MOST:
+        size *= 2
+    return Grid(max(step, need / size), size, top)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +100,7 @@ class GridPositions:
     def densities(self, transforms: ComplexArray) -> FloatArray:
         """Return the densities at the group's items with noise, one row for each transform."""
         if self.basis is not None:
-            densities: FloatArray = np.ascontiguousarray(transforms).view(np.float64) @ self.basis
-            return densities
+            return np.ascontiguousarray(transforms).view(np.float64) @ self.basis
         grid = self.group.grid
         dense = np.fft.irfft(transforms * (self.group.damping / grid.step), grid.size)
         densities = dense[:, self.low]

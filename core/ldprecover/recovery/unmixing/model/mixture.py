@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import GridPositions, NoiseGroup, groups
-from ldprecover.recovery.unmixing.model.grid import Grid
+from ldprecover.recovery.unmixing.model.density import Grid, GridPositions, groups
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
     Hypothesis,
@@ -17,7 +16,7 @@ from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.shapes import Shape
 from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.recovery.unmixing.prior import PRIOR
-from ldprecover.types import BoolArray, ComplexArray, FloatArray
+from ldprecover.types import ComplexArray, FloatArray
 
 _ROWS = 4  # transforms of the moments: f^0, f^1, f^2, and no spike
 _LEAST_VARIANCE = 1e-12  # of the frequencies' sum before the round
@@ -54,10 +53,9 @@ class Mixture:
     ) -> Iterator[Hypothesis]:
         """Yield the hypothesis of each shape with each choice of a relation and spikes."""
         for group, log_priors in grouped_by_shares(choices, log_prior):
-            (relation, first) = group[0]
+            relation, first = group[0]
             transforms, others = self._transforms(group)
-            split = self._split if first.on_targets else self._all
-            places = [each.at(self._z + relation.c, len(group) * len(laws)) for each in split]
+            places = self._places(first, self._z + relation.c, len(group) * len(laws))
             for shape in laws:
                 honest = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
                 scores = self._log_likelihood(places, honest, transforms, others) + (
@@ -80,7 +78,10 @@ class Mixture:
         if not any(spikes.others for _, spikes in choices):
             return transforms, np.ones_like(transforms[:1])
         return transforms, np.array(
-            [spikes.transform_of_others(relation.spikes, d, grid) for relation, spikes in choices]
+            [
+                spikes.transform(relation.spikes, d, grid, others=True)
+                for relation, spikes in choices
+            ]
         )
 
     def _log_likelihood(
@@ -113,7 +114,7 @@ class Mixture:
         x = self._z + relation.c
         m = np.empty((3, d))
         without = np.empty(d)
-        for place in self._places(spikes, x):
+        for place in self._places(spikes, x, _ROWS):
             items = place.group.items
             law = nobody if self._empty[items[0]] else honest
             transforms = of_targets if self._inside[items[0]] else of_others
@@ -123,7 +124,9 @@ class Mixture:
         np.maximum(m, 0.0, out=m)
         m[:, m[0] < self._faint] = 0.0  # rounding
         density = m[0] + self._floor
-        share = self._spike_shares(relation, spikes)
+        share = np.zeros(d)  # the probability before the round that each item has a spike
+        if relation.rho:
+            share = np.where(self._inside, spikes.share(d), spikes.share_of_others(d))
         # An estimate that the law does not explain stays: 0 below 0, else the frequency with its
         # noise, or 1/d if a spike may explain it.
         own = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / relation.a, 0.0, 1.0)))
@@ -152,7 +155,7 @@ class Mixture:
         of_targets, of_others = self._transforms([(relation, spikes)])
         derivatives = (1j * self._grid.omega) ** np.arange(3)[:, None]
         g = np.empty((3, d))
-        for place in self._places(spikes, self._z):
+        for place in self._places(spikes, self._z, _ROWS):
             items = place.group.items
             law = of_targets if self._inside[items[0]] else of_others
             if not self._empty[items[0]]:
@@ -176,14 +179,6 @@ class Mixture:
         possible = self._d - int(self._empty.sum())  # items that anybody may hold
         return possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
 
-    def _places(self, spikes: Spikes, x: FloatArray) -> Iterator[GridPositions]:
-        split: tuple[NoiseGroup, ...] = self._split if spikes.on_targets else self._all
-        for group in split:
-            yield group.at(x, _ROWS)
-
-    def _spike_shares(self, relation: Relation, spikes: Spikes) -> FloatArray:
-        """Return the probability before the round that each item has a spike."""
-        if relation.rho == 0:
-            return np.zeros(self._d)
-        inside: BoolArray = self._inside
-        return np.where(inside, spikes.share(self._d), spikes.share_of_others(self._d))
+    def _places(self, spikes: Spikes, x: FloatArray, transforms: int) -> list[GridPositions]:
+        split = self._split if spikes.on_targets else self._all
+        return [group.at(x, transforms) for group in split]

@@ -125,8 +125,7 @@ def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
     """
 
     def at(multiplier: float) -> FloatArray:
-        moved: FloatArray = np.maximum(mean + multiplier * variance, 0.0)
-        return moved
+        return np.maximum(mean + multiplier * variance, 0.0)
 
     largest = float(variance.max())
     low, high = -1 / largest, 1 / largest

@@ -17,9 +17,9 @@ Law = TypeVar("Law")
 class AttackFamily(Generic[Law]):
     """Attack hypotheses with the same sums: each law with each relation and each of the spikes.
 
-    The shift is searched with the `coarse_laws` and `coarse_spikes`. `shift_alone` adds attacks
-    that shift the estimates and raise no item; `unshifted` adds small shares of malicious reports
-    that shift nothing.
+    The shift is searched with the `coarse_laws` and `coarse_spikes`, by default all spikes.
+    `shift_alone` adds attacks that shift the estimates and raise no item; `unshifted` adds small
+    shares of malicious reports that shift nothing.
     """
 
     sums: Sums
@@ -27,9 +27,37 @@ class AttackFamily(Generic[Law]):
     laws: Sequence[Law]
     coarse_laws: Sequence[Law]
     spikes: Sequence[Spikes]
-    coarse_spikes: Sequence[Spikes]
+    coarse_spikes: Sequence[Spikes] | None = None
     shift_alone: bool = True
     unshifted: bool = False
+
+    def hypotheses(self, model: Model[Law], shifts: "ShiftRange") -> Iterator[Hypothesis]:
+        """Yield the hypotheses at the shifts that fit best."""
+        log_weights = {0.0: 0.0}
+        if self.sums.displacements:
+            coarse = self.spikes if self.coarse_spikes is None else self.coarse_spikes
+
+            def best_score(c: float) -> float:
+                choices = self._choices(self.sums.at(c), coarse)
+                each = model.hypotheses(self.coarse_laws, choices, self.log_prior)
+                return max((hypothesis.score for hypothesis in each), default=-math.inf)
+
+            log_weights = best_shifts(best_score, shifts)
+        for c, log_weight in log_weights.items():
+            choices = self._choices(self.sums.at(c), self.spikes)
+            yield from model.hypotheses(self.laws, choices, self.log_prior + log_weight)
+        if self.unshifted:
+            choices = self._choices(self.sums.unshifted(), self.spikes)
+            yield from model.hypotheses(self.laws, choices, self.log_prior)
+
+    def _choices(self, relations: Iterable[Relation], spikes: Sequence[Spikes]) -> list[Choice]:
+        choices: list[Choice] = []
+        for relation in relations:
+            if relation.rho > 0:
+                choices += [(relation, each) for each in spikes]
+            elif self.shift_alone:
+                choices.append((relation, Spikes(1, False, math.log(PRIOR.shift_alone))))
+        return choices
 
 
 @dataclass(frozen=True)
@@ -38,36 +66,6 @@ class ShiftRange:
 
     largest: float
     finest: float
-
-
-def attack_hypotheses(
-    model: Model[Law], family: AttackFamily[Law], shifts: ShiftRange
-) -> Iterator[Hypothesis]:
-    """Yield the hypotheses of a family at the shifts that fit best."""
-
-    def choices(relations: Iterable[Relation], spikes: Sequence[Spikes]) -> list[Choice]:
-        pairs: list[Choice] = []
-        for relation in relations:
-            if relation.rho > 0:
-                pairs += [(relation, each) for each in spikes]
-            elif family.shift_alone:
-                pairs.append((relation, Spikes(1, False, math.log(PRIOR.shift_alone))))
-        return pairs
-
-    def best_score(c: float) -> float:
-        coarse = choices(family.sums.at(c), family.coarse_spikes)
-        hypotheses = model.hypotheses(family.coarse_laws, coarse, family.log_prior)
-        return max((hypothesis.score for hypothesis in hypotheses), default=-math.inf)
-
-    log_weights = {0.0: 0.0}
-    if family.sums.displacements:
-        log_weights = best_shifts(best_score, shifts)
-    for c, log_weight in log_weights.items():
-        pairs = choices(family.sums.at(c), family.spikes)
-        yield from model.hypotheses(family.laws, pairs, family.log_prior + log_weight)
-    if family.unshifted:
-        pairs = choices(family.sums.unshifted(), family.spikes)
-        yield from model.hypotheses(family.laws, pairs, family.log_prior)
 
 
 def best_shifts(score: Callable[[float], float], shifts: ShiftRange) -> dict[float, float]:
@@ -93,7 +91,7 @@ def best_shifts(score: Callable[[float], float], shifts: ShiftRange) -> dict[flo
     }
 
 
-def likely(hypotheses: Iterable[Hypothesis], limit: int) -> list[Hypothesis]:
-    """Return the best `most` hypotheses within `PRIOR.likely` nats of the best one."""
+def likely(hypotheses: Iterable[Hypothesis], limit: int | None = None) -> list[Hypothesis]:
+    """Return the best `limit` hypotheses within `PRIOR.likely` nats of the best one."""
     ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:limit]
     return [each for each in ordered if each.score > ordered[0].score - PRIOR.likely]

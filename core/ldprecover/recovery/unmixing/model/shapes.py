@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.grid import Grid
+from ldprecover.recovery.unmixing.model.density import Grid
 from ldprecover.types import FloatArray
 
 _NODES = 301  # of a law, before it is spread to half the grid's step

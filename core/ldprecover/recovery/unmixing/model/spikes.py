@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.distributions import power
-from ldprecover.recovery.unmixing.model.grid import Grid
+from ldprecover.recovery.unmixing.model.density import Grid
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray
 
@@ -37,20 +37,17 @@ class Spikes:
         """Return the probability that an item that is no target has a spike."""
         return self.others / (d - self.k + self.others) if self.on_targets else self.share(d)
 
-    def transform(self, rho: float, d: int, grid: Grid) -> ComplexArray:
-        """Return the Fourier transform of the law of an item's spike; all spikes total `rho`."""
-        return self._transform(self.share(d), rho, grid)
+    def transform(self, rho: float, d: int, grid: Grid, *, others: bool = False) -> ComplexArray:
+        """Return the Fourier transform of the law of an item's spike; all spikes total `rho`.
 
-    def transform_of_others(self, rho: float, d: int, grid: Grid) -> ComplexArray:
-        """Return `transform` for an item that is no target."""
-        return self._transform(self.share_of_others(d), rho, grid)
-
-    def _transform(self, share: float, rho: float, grid: Grid) -> ComplexArray:
+        With `others` it is that of an item that is no target.
+        """
+        share = self.share_of_others(d) if others else self.share(d)
         if rho == 0 or share == 0:
             return np.ones(grid.omega.size, np.complex128)
         mu = rho / self.k
         sizes = _narrow(mu, grid) if self.narrow else _exponential(mu, grid)
-        return np.asarray((1 - share) + share * sizes, np.complex128)
+        return (1 - share) + share * sizes
 
 
 NONE = Spikes(1, False, 0.0)
@@ -62,7 +59,7 @@ def _exponential(mu: float, grid: Grid) -> ComplexArray:
     edges = (np.arange(int(grid.top / grid.step) + 1) - 0.5) * grid.step
     edges[0] = 0.0
     masses = np.exp(-edges / mu) * -np.expm1(-np.diff(edges, append=edges[-1] + grid.step) / mu)
-    return np.asarray(np.fft.rfft(masses, grid.size), np.complex128)
+    return np.fft.rfft(masses, grid.size)
 
 
 def _narrow(mu: float, grid: Grid) -> ComplexArray:
