@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,11 @@ _MAX_BYTES = 64 << 20  # an export of 100,000 items, the maximum, takes a few Mi
 
 
 def read_export(file: Path) -> "RoundExport":
-    """Return the export in a file or pipe. Raises UsageError if it is missing or was changed."""
+    """Return the export in a file. Raises UsageError if it is missing or was changed."""
     from ldprecover import ParameterError, RoundExport
 
     try:
         with file_errors("read", file), file.open("rb") as stream:
-            kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)
-            if kind not in (stat.S_IFREG, stat.S_IFIFO):
-                raise UsageError(f"cannot read {file}: it must be a regular file or a pipe")
             data = stream.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise UsageError(
