@@ -98,10 +98,9 @@ def _prose(match: re.Match[str]) -> str:
 def _assigned(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and name, without leading underscores, of each variable and parameter."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id.lstrip("_")
-        elif isinstance(node, ast.arg):
-            yield node.lineno, node.arg.lstrip("_")
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield node.lineno, name.lstrip("_")
 
 
 def _markdown_prose(text: str) -> str:

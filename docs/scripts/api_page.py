@@ -48,8 +48,7 @@ _ALIASES = ("/reports", "/frequencies", "/recover")
 def api_page() -> str:
     """Return the page: the calls, then the bodies and answers that they name."""
     with tempfile.TemporaryDirectory() as folder:
-        app: Any = create_app(Settings(database_url=f"sqlite:///{folder}/api.db"))
-        document = getattr(app, "api", app).openapi()
+        document = create_app(Settings(database_url=f"sqlite:///{folder}/api.db")).openapi()
     calls = "".join(_calls(document))
     models = "".join(_models(document["components"]["schemas"]))
     text = f"{HEAD}\n## Calls\n\n{calls}## Bodies and answers\n\n{models}"

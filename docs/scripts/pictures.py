@@ -13,7 +13,6 @@ import ldprecover
 from ldprecover_cli.demo.server import demo_server
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
-from ldprecover_experiments.simulation.demo import no_progress
 
 PICTURES = Path(__file__).parent.parent / "pictures"
 SIZE = {"width": 1280, "height": 800}
@@ -32,7 +31,7 @@ def main() -> None:
     settings = DemoSettings(protocol="oue")
     demo = Demo(settings)
     with demo_server(settings) as server, sync_playwright() as driver:
-        demo.on(server.url, server.key, no_progress, name="cities")
+        demo.on(server.url, server.key, name="cities")
         with Client(server.url, key=server.key) as client:
             client.close_round("cities")
         chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ldprecover.estimation.metrics import frequency_gain, mse
 from ldprecover_experiments.simulation.demo_score import Score
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.demo_words import method_words
-from ldprecover_experiments.simulation.poisoned_round import Targets, Vector, errors
+from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
 from ldprecover_experiments.simulation.simulated_round import LabelledEstimates
 
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
@@ -48,20 +49,18 @@ class Comparison(LabelledEstimates):
     @property
     def mse(self) -> dict[str, float | None]:
         """Mean squared error of each estimate against f_X."""
-        return {name: error for name, (error, _) in self._errors.items()}
+        return {
+            name: None if f is None else mse(f, self.true) for name, f in self.estimates.items()
+        }
 
     @property
     def fg(self) -> dict[str, float | None] | None:
         """Frequency gain of each estimate over the genuine one, f~_X~; None without targets."""
         if self.targets is None:
             return None
-        return {name: gain for name, (_, gain) in self._errors.items()}
-
-    @property
-    def _errors(self) -> dict[str, tuple[float | None, float | None]]:
         genuine = self.estimate("genuine")
         return {
-            name: (None, None) if f is None else errors(f, self.true, genuine, self.targets)
+            name: None if f is None else frequency_gain(f, genuine, self.targets)
             for name, f in self.estimates.items()
         }
 

@@ -52,6 +52,8 @@ class DemoSettings:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings; `targets` and `model` are None for an attack without them."""
-        settings = asdict(self) | {"malicious_users": self.malicious_users}
-        idle = {"targets": self.targeted, "model": self.modelled}
-        return settings | {name: None for name, belongs in idle.items() if not belongs}
+        return asdict(self) | {
+            "malicious_users": self.malicious_users,
+            "targets": self.targets if self.targeted else None,
+            "model": self.model if self.modelled else None,
+        }

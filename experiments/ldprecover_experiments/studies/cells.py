@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.items import find_items
 from ldprecover.protocols import crafter_of, default_hash_range
 from ldprecover_client import Dataset, Population
 from ldprecover_experiments.simulation.datasets import dataset_of
@@ -124,10 +125,7 @@ class Cell:
     @property
     def columns(self) -> dict[str, str | float]:
         """The fields as text and numbers."""
-        attack = {"attack": str(self.attack), "model": self.attack.model}
-        return {"data": self.data, "protocol": self.protocol, **attack} | {
-            name: value for name, value in vars(self).items() if name != "attack"
-        }
+        return vars(self) | {"attack": str(self.attack), "model": self.attack.model}
 
     @property
     def label(self) -> str:
@@ -269,7 +267,4 @@ def _targets(
     if isinstance(targets, int):
         r = min(targets, len(items))  # fewer items only where no attack has targets
         return tuple(sorted(rng.choice(len(items), size=r, replace=False).tolist()))
-    unknown = [label for label in targets if label not in items]
-    if unknown:
-        raise ParameterError(f"targets: no item is labelled {unknown[0]!r}")
-    return tuple(sorted(map(items.index, targets)))
+    return tuple(sorted(find_items(targets, items)))

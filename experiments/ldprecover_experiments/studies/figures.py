@@ -122,7 +122,7 @@ def _figure(rows: Sequence[Sequence[Panel]], means: Summary, looks: Looks, numbe
         for panel, (title, cells, varied) in zip(row, panels, strict=True):
             panel.set_title(title)
             draw = _draw_lines if len(varied) == 1 else _draw_bars
-            draw(panel, cells, varied, means, looks, number)
+            draw(panel, cells, varied, looks, _heights(means, cells, looks, number))
             if number == "fg":
                 panel.set_yscale("symlog", linthresh=0.1)
                 panel.axhline(0, color="black", linewidth=0.6)
@@ -136,19 +136,18 @@ def _draw_lines(
     panel: "Axes",
     cells: Sequence[Cell],
     varied: Sequence[str],
-    means: Summary,
     looks: Looks,
-    number: str,
+    heights: Mapping[str, Sequence[float]],
 ) -> None:
     attacks = dict.fromkeys(cell.label for cell in cells)
     for attack, style in zip(attacks, cycle(("-", "--", ":")), strict=False):
-        line = [cell for cell in cells if cell.label == attack]
-        x = [getattr(cell, varied[0]) for cell in line]
+        line = [i for i, cell in enumerate(cells) if cell.label == attack]
+        x = [getattr(cells[i], varied[0]) for i in line]
         for method, look in looks.items():
-            heights = _heights(means, line, method, number)
+            y = [heights[method][i] for i in line]
             label = plain_label(", ".join([look["label"], attack][: len(attacks)]))
             colour = look.get("colour")
-            panel.plot(x, heights, style, label=label, color=colour, marker=".", linewidth=1)
+            panel.plot(x, y, style, label=label, color=colour, marker=".", linewidth=1)
     panel.set_xlabel(AXES[varied[0]])
 
 
@@ -156,15 +155,13 @@ def _draw_bars(
     panel: "Axes",
     cells: Sequence[Cell],
     varied: Sequence[str],
-    means: Summary,
     looks: Looks,
-    number: str,
+    heights: Mapping[str, Sequence[float]],
 ) -> None:
     ticks = [
         ", ".join([cell.label, *(f"{AXES[key]} {getattr(cell, key):g}" for key in varied)])
         for cell in cells
     ]
-    heights = {method: _heights(means, cells, method, number) for method in looks}
     plotted = [method for method in looks if not all(map(isnan, heights[method]))]
     series = {plain_label(looks[method]["label"]): heights[method] for method in plotted}
     colours = [looks[method].get("colour") for method in plotted]
@@ -172,7 +169,12 @@ def _draw_bars(
     bars(panel, list(map(plain_label, ticks)), series, colours, **text)
 
 
-def _heights(means: Summary, cells: Sequence[Cell], method: str, number: str) -> list[float]:
-    """Return the mean of a method in each setting, NaN if it has none."""
-    values = (getattr(means.get(cell, {}).get(method), number, None) for cell in cells)
-    return [nan if value is None else float(value) for value in values]
+def _heights(
+    means: Summary, cells: Sequence[Cell], methods: Iterable[str], number: str
+) -> dict[str, list[float]]:
+    """Return the mean of each method in each setting, NaN if it has none."""
+    heights: dict[str, list[float]] = {}
+    for method in methods:
+        values = (getattr(means.get(cell, {}).get(method), number, None) for cell in cells)
+        heights[method] = [nan if value is None else float(value) for value in values]
+    return heights

@@ -3,7 +3,7 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from io import StringIO
 from typing import Any
 
@@ -49,7 +49,7 @@ def summarise(cells: Mapping[Cell, Sequence[Outcome]]) -> Summary:
 def summary_csv(summary: Summary) -> str:
     """Return the means as CSV text: a row for each setting and method, four significant digits."""
     rows = [
-        {key: shown_parameter(value) for key, value in cell.columns.items() if key != "trial"}
+        {key: shown_parameter(value) for key, value in cell.columns.items()}
         | {"method": name}
         | {key: f"{value:.4g}" for key, value in asdict(mean).items() if value is not None}
         for cell, methods in summary.items()
@@ -57,8 +57,8 @@ def summary_csv(summary: Summary) -> str:
     ]
     text = StringIO()
     columns = [key for key in next(iter(summary)).columns if key != "trial"]
-    means = [field.name for field in fields(Mean)]
-    writer = csv.DictWriter(text, [*columns, "method", *means], lineterminator="\n")
+    columns += ["method", *Mean.__annotations__]
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
