@@ -7,7 +7,7 @@ import sys
 
 from pydantic import SecretStr
 
-from ldprecover_server.metrics import MANIFEST
+from ldprecover_server.metrics import Metrics
 from ldprecover_server.settings import Settings
 
 
@@ -25,7 +25,7 @@ def settings_table() -> str:
 def metrics_table() -> str:
     """Return every metric: its name, kind, labels and what it says."""
     rows = ["| metric | kind | labels | what it says |", "|---|---|---|---|"]
-    for metric in MANIFEST:
+    for metric in Metrics().manifest:
         labels = ", ".join(metric.labels) or "none"
         rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
     return "\n".join(rows) + "\n"

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from ldprecover import RoundExport
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.errors import ConfigurationError
-from ldprecover_server.keys import AccessKey
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Finding, Storage
+from ldprecover_server.storage import AccessKey, Finding, Storage
 
 
 def migrate(settings: Settings) -> list[str]:

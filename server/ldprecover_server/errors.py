@@ -29,9 +29,11 @@ class ServiceError(Exception):
     challenge: ClassVar[str | None] = None
     retry_after: float | None = None
 
-    def __init__(self, message: str = "", retry_after: float | None = None) -> None:
+    def __init__(self, message: str = "", retry_after: float | None = None, **members: Any) -> None:
         if retry_after is not None:
             self.retry_after = retry_after
+        self.members = members
+        """The members of the problem beside the standard ones."""
         super().__init__(message)
 
     @classmethod
@@ -48,11 +50,6 @@ class ServiceError(Exception):
         if self.challenge is not None:
             headers["WWW-Authenticate"] = self.challenge
         return headers
-
-    @property
-    def members(self) -> Mapping[str, Any]:
-        """The members of the problem beside the standard ones."""
-        return {}
 
     @property
     def problem(self) -> Problem:
@@ -204,14 +201,13 @@ class InvalidRequestError(ServiceError):
     type = ProblemType.INVALID_REQUEST
 
     def __init__(self, reason: str | Sequence[tuple[str, str]]) -> None:
-        # Pairs of a field and the reason why it is invalid; none for a body that is not JSON.
-        self.errors = () if isinstance(reason, str) else tuple(reason[:_MAX_FIELDS])
-        super().__init__("; ".join(" ".join(each) for each in self.errors) or str(reason))
-
-    @property
-    def members(self) -> Mapping[str, Any]:
-        errors = [{"field": field, "reason": reason} for field, reason in self.errors]
-        return {"errors": errors} if errors else {}
+        if isinstance(reason, str):  # for a body that is not JSON
+            super().__init__(reason)
+            return
+        # Pairs of a field and the reason why it is invalid.
+        fields = reason[:_MAX_FIELDS]
+        errors = [{"field": field, "reason": why} for field, why in fields]
+        super().__init__("; ".join(map(" ".join, fields)), errors=errors)
 
 
 class InvalidParameterError(ServiceError):
@@ -356,14 +352,6 @@ class InvalidReportError(ServiceError):
 
     type = ProblemType.INVALID_REPORT
 
-    def __init__(self, message: str, position: int | None = None) -> None:
-        self.position = position
-        super().__init__(message)
-
-    @property
-    def members(self) -> Mapping[str, Any]:
-        return {} if self.position is None else {"position": self.position}
-
 
 class KeyReusedError(ServiceError):
     """The idempotency key belongs to a submission with different bytes.
@@ -396,14 +384,6 @@ class ShareTooSmallError(ServiceError):
     """
 
     type = ProblemType.SHARE_TOO_SMALL
-
-    def __init__(self, message: str, least_malicious_share: float) -> None:
-        self.least_malicious_share = least_malicious_share
-        super().__init__(message)
-
-    @property
-    def members(self) -> Mapping[str, Any]:
-        return {"least_malicious_share": self.least_malicious_share}
 
 
 class ReportsGoneError(ServiceError):
@@ -545,6 +525,7 @@ def as_service_error(error: Exception) -> ServiceError:
         case ServiceError():
             return error
         case ReportError():
-            return InvalidReportError(error.reason, error.position)
+            position = {} if error.position is None else {"position": error.position}
+            return InvalidReportError(error.reason, **position)
     assert isinstance(error, LDPRecoverError)
     return InvalidParameterError(str(error))

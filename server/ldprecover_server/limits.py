@@ -87,28 +87,36 @@ class MemoryBudget:
             self.release(n)
 
 
-class ByteCache(Generic[K]):
-    """The values used last, of at most `max_bytes` together. For use from any thread."""
+class Cache(Generic[K, T]):
+    """The values used last, whose sizes are `limit` together at most. For use from any thread."""
 
-    def __init__(self, max_bytes: int) -> None:
-        self._free = max_bytes
-        self._values: OrderedDict[K, bytes] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, limit: int, size: Callable[[T], int]) -> None:
+        self._free = limit
+        self._size = size
+        self._values: OrderedDict[K, T] = OrderedDict()
+        self._lock = threading.RLock()
 
-    def get(self, key: K) -> bytes | None:
+    def get(self, key: K) -> T | None:
         """Return a value and mark it as used; None if it is not cached."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
-    def add(self, key: K, value: bytes) -> None:
+    def add(self, key: K, value: T) -> None:
         """Add or replace a value; evict those unused for longest above the limit."""
         with self._lock:
-            self._free += len(self._values.pop(key, b"")) - len(value)
+            self.remove(key)
             self._values[key] = value
+            self._free -= self._size(value)
             while self._free < 0:
-                self._free += len(self._values.popitem(last=False)[1])
+                self._free += self._size(self._values.popitem(last=False)[1])
+
+    def remove(self, key: K) -> None:
+        """Remove a value, if it is cached."""
+        with self._lock:
+            if key in self._values:
+                self._free += self._size(self._values.pop(key))
 
 
 class Timeouts:

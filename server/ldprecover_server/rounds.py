@@ -2,20 +2,16 @@
 
 import re
 import secrets
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters
 from ldprecover_interface.base import ROUND_NAME
-from ldprecover_server.limits import ByteCache
+from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
 _CACHE_SIZE = 256  # rounds, without their labels
 LABELS_BYTES = 16 << 20
 """Bytes of cached labels of all processes; those of a round may be megabytes."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,27 +27,6 @@ class RoundInfo:
     read_access: str
 
 
-class _Cache(OrderedDict[str, T], Generic[T]):
-    """The entries used last, for several threads."""
-
-    def find(self, key: str) -> T | None:
-        """Return an entry and mark it as used."""
-        try:
-            self.move_to_end(key)
-            return self[key]
-        except KeyError:  # also if another thread has evicted it in between
-            return None
-
-    def add(self, key: str, value: T) -> None:
-        """Add an entry; evict the one unused for longest above _CACHE_SIZE."""
-        self[key] = value
-        while len(self) > _CACHE_SIZE:
-            try:
-                self.popitem(last=False)
-            except KeyError:  # another thread has emptied it
-                return
-
-
 class Rounds:
     """The rounds of a storage."""
 
@@ -63,10 +38,10 @@ class Rounds:
     ) -> None:
         self._storage = storage
         self._max_domain_size = max_domain_size
-        self._infos: _Cache[RoundInfo] = _Cache()
-        self._ids: _Cache[str] = _Cache()
+        self._infos: Cache[str, RoundInfo] = Cache(_CACHE_SIZE, lambda info: 1)
+        self._ids: Cache[str, str] = Cache(_CACHE_SIZE, lambda id: 1)
         """Ids by name, as last looked up."""
-        self._labels: ByteCache[int] = ByteCache(labels_bytes)
+        self._labels: Cache[int, bytes] = Cache(labels_bytes, len)
 
     def open(
         self,
@@ -109,7 +84,7 @@ class Rounds:
 
     def delete(self, identifier: str) -> None:
         """Delete a round and all its reports. Raises RoundNotFoundError."""
-        self._infos.pop(self._storage.deletion.delete(identifier).id, None)
+        self._infos.remove(self._storage.deletion.delete(identifier).id)
 
     def get(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
         """Return the round with an id or name, or the `current` one, with its state.
@@ -128,7 +103,7 @@ class Rounds:
 
         The entry may be stale; only a successful commit proves that the round still exists.
         """
-        return self._infos.find(id)
+        return self._infos.get(id)
 
     def cached_by_name(self, name: str) -> RoundInfo | None:
         """Return the round that had this name at the last look-up, from the cache alone.
@@ -141,7 +116,7 @@ class Rounds:
 
     def evict(self, round: RoundInfo) -> None:
         """Remove a deleted round from the cache."""
-        self._infos.pop(round.id, None)
+        self._infos.remove(round.id)
 
     def page(self, limit: int, before: str | None) -> list[StoredRound]:
         """Return rounds, the latest first, of protocols that are not loaded too."""

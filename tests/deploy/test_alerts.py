@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from tests.deploy.tools import ROOT, run
 
 from ldprecover_server.errors import service_errors
-from ldprecover_server.metrics import MANIFEST
+from ldprecover_server.metrics import Metrics
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 CASES = ROOT / "tests" / "deploy" / "alerts_test.yml"
@@ -37,7 +37,7 @@ def series() -> dict[str, set[str]]:
     every scrape.
     """
     named = {"up": {"job", "instance"}}
-    for metric in MANIFEST:
+    for metric in Metrics().manifest:
         labels = {*metric.labels, "instance"}
         if metric.kind == "histogram":
             named |= {f"{metric.name}_bucket": labels | {"le"}, f"{metric.name}_sum": labels}
@@ -88,7 +88,9 @@ def test_every_reason_that_an_alert_names_is_a_problem() -> None:
 def test_every_metric_is_on_the_board() -> None:
     shown = {name for expr in QUERIES for name, _ in selectors(expr)}
     missing = {
-        metric.name for metric in MANIFEST if not shown & {metric.name, f"{metric.name}_bucket"}
+        metric.name
+        for metric in Metrics().manifest
+        if not shown & {metric.name, f"{metric.name}_bucket"}
     }
     assert missing == set()
 

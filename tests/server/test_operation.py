@@ -29,7 +29,7 @@ from ldprecover_client import bulk
 from ldprecover_server import limits, logs
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import middleware
-from ldprecover_server.metrics import MANIFEST, shared_by_processes
+from ldprecover_server.metrics import Metrics, shared_by_processes
 from ldprecover_server.storage import Storage
 
 pytestmark = pytest.mark.sqlite
@@ -40,7 +40,7 @@ ONE = b"\1\0\0\0"
 
 def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
     """Return every sample as {(name, values of the labels of the manifest ...): value}."""
-    labels = {metric.name: metric.labels for metric in MANIFEST}
+    labels = {metric.name: metric.labels for metric in Metrics().manifest}
     families = text_string_to_metric_families(app.get("/metrics").text)
     samples = [sample for family in families for sample in family.samples]
     return {
@@ -109,7 +109,7 @@ def test_metrics_are_those_of_the_manifest(in_process: InProcess) -> None:
     text = in_process.get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     rendered = {name: kind for name, kind in types.items() if not name.endswith("_created")}
-    assert rendered == {metric.name: metric.kind for metric in MANIFEST}
+    assert rendered == {metric.name: metric.kind for metric in Metrics().manifest}
 
 
 _PROCESS = """

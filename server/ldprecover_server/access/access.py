@@ -1,9 +1,15 @@
-"""Access control: looks up keys, checks scopes, and identifies the sender of a submission."""
+"""Access control: looks up keys, checks scopes, and identifies the sender of a submission.
+
+Access keys are random, stored as hashes, compared in constant time, and have a scope.
+"""
 
 import asyncio
+import hashlib
+import hmac
 import re
+import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from anyio import to_thread
@@ -17,17 +23,10 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from ldprecover_server.keys import (
-    NAME,
-    SCOPES,
-    HashedKey,
-    allows,
-    find_key,
-    hash_key,
-    make_key,
-    make_name,
-)
-from ldprecover_server.storage import Storage
+from ldprecover_server.storage import HashedKey, Storage
+
+SCOPES = ("admin", "analyst", "report")
+"""admin: everything; analyst: read rounds with read access by key; report: submit reports."""
 
 CACHE_SECONDS = 1.0
 """How long submissions use cached keys, and so how long a revoked `report` key still works."""
@@ -69,7 +68,7 @@ class Access:
     ) -> None:
         self._storage = storage
         self._settings = (
-            [HashedKey(_SETTINGS_KEY, "admin", hash_key(settings_key))] if settings_key else []
+            [HashedKey(_SETTINGS_KEY, "admin", _hash(settings_key))] if settings_key else []
         )
         self._rates = rates
         self._clock = clock
@@ -149,7 +148,7 @@ class Access:
             return False
         if self._clock() - self._read_at >= CACHE_SECONDS:
             await self._refresh()
-        return find_key(key, self._copy) is not None
+        return _find(key, self._copy) is not None
 
     def ensure_admin_key(self) -> str | None:
         """Create an admin key if the server has no other, and return it to show to the operator."""
@@ -179,13 +178,28 @@ class Access:
         return self._settings + self._storage.keys.active()
 
 
+def _hash(key: str) -> bytes:
+    """Return the SHA-256 of a key; 256 random bits need neither salt nor a slow hash."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def _find(key: str, candidates: Sequence[HashedKey]) -> HashedKey | None:
+    """Return the matching key or None; the time does not depend on which one matches."""
+    hash = _hash(key)
+    match = None
+    for candidate in candidates:
+        if hmac.compare_digest(hash, candidate.hash):
+            match = candidate
+    return match
+
+
 def _checked(key: str | None, scope: str | None, keys: list[HashedKey]) -> HashedKey:
     if key is None:
         raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
-    match = find_key(key, keys)
+    match = _find(key, keys)
     if match is None:
         raise UnauthorizedError("the server does not know this key, or it was revoked")
-    if scope is not None and not allows(match.scope, scope):
+    if scope is not None and match.scope not in ("admin", scope):
         raise ForbiddenError(
             f"this needs a key of scope {scope}, and the key's scope is {match.scope}"
         )
@@ -196,10 +210,10 @@ def create_key(storage: Storage, scope: str, name: str | None = None) -> str:
     """Create a key, store its hash and return it. Raises NameTakenError or ParameterError."""
     if scope not in SCOPES:
         raise ParameterError(f"scope: must be one of {', '.join(SCOPES)}, not {scope!r}")
-    if name is not None and not re.fullmatch(NAME, name):
+    if name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,63}", name):
         raise ParameterError(
             f"name: must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first, not {name[:80]!r}"
         )
-    key = make_key()
-    storage.keys.add(name or make_name(scope), scope, hash_key(key))
+    key = f"ldp-{secrets.token_urlsafe(32)}"  # 256 random bits
+    storage.keys.add(name or f"{scope}-{secrets.token_hex(4)}", scope, _hash(key))
     return key

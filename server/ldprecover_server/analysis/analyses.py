@@ -37,7 +37,7 @@ from ldprecover_server.errors import (
     RoundOpenError,
     ShareTooSmallError,
 )
-from ldprecover_server.limits import ByteCache
+from ldprecover_server.limits import Cache
 from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage, StoredRound
@@ -140,7 +140,7 @@ class ResultCache:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._results: ByteCache[bytes] = ByteCache(max_bytes)
+        self._results: Cache[bytes, bytes] = Cache(max_bytes, len)
         self._flights: dict[tuple[bytes, bool], _Flight] = {}
 
     async def get(self, key: bytes, work: Work, *, keyed: bool) -> bytes:
@@ -253,7 +253,8 @@ class Analyses:
         result = await self._run(caller, round, self._certificate, request)
         if result.lower is None:
             error = ImpossibleShareError(result)
-            raise ShareTooSmallError(str(error), error.least_malicious_share)
+            share = error.least_malicious_share
+            raise ShareTooSmallError(str(error), least_malicious_share=share)
         return result
 
     def verdict(self, round: RoundInfo) -> tuple[Analysis[VerdictResult], int]:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import Receive
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_interface.base import Message
@@ -109,14 +110,19 @@ def _schema(model: type[BaseModel], protocols: tuple[str, ...]) -> dict[str, Any
     return model.model_json_schema()
 
 
-async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`; cancel it if the client disconnects first.
 
     The request body must have been read, because this function receives the following messages.
     Raises ClientDisconnect, and any error of `work`.
     """
+
+    async def wait_for_disconnect() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
     working = asyncio.ensure_future(work)
-    disconnected = asyncio.ensure_future(_wait_for_disconnect(request))
+    disconnected = asyncio.ensure_future(wait_for_disconnect())
     try:
         await asyncio.wait([working, disconnected], return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -126,11 +132,6 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
         for task in (working, disconnected):
             task.cancel()
         await asyncio.gather(working, disconnected, return_exceptions=True)
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def json_response(

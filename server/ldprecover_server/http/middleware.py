@@ -11,6 +11,7 @@ from time import perf_counter
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,6 +19,7 @@ from ldprecover_interface import paths
 from ldprecover_server import logs
 from ldprecover_server.errors import BusyError, HostError, InternalError, StoreUnavailableError
 from ldprecover_server.http.bodies import has_body
+from ldprecover_server.http.messages import cancel_on_disconnect
 from ldprecover_server.http.problems import GONE, SECURITY_HEADERS, problem_response
 from ldprecover_server.limits import MemoryBudget
 from ldprecover_server.metrics import Metrics
@@ -215,18 +217,11 @@ class StartLimit:
             await self._start()
             await self._app(scope, receive, send_response)
 
-        working = asyncio.ensure_future(work())
-        disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
-            await asyncio.wait([working, disconnected], return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
-        finally:
-            for task in (working, disconnected):
-                task.cancel()
-            await asyncio.gather(working, disconnected, return_exceptions=True)
-        if not is_answered:
-            await Response(status_code=GONE)(scope, receive, send)
+            await cancel_on_disconnect(receive, work())
+        except ClientDisconnect:
+            if not is_answered:
+                await Response(status_code=GONE)(scope, receive, send)
 
     async def _start(self) -> None:
         if not self._started:
@@ -246,11 +241,6 @@ class StartLimit:
                 self._started += 1
         if self._started:
             asyncio.get_running_loop().call_soon(self._next_turn)
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class UnreadResponses:

@@ -1,6 +1,7 @@
 """Everything the service stores, in SQLite or Postgres, behind one `Storage`."""
 
 from ldprecover_server.storage.commit import Batch, Outcome, SealedBatch
+from ldprecover_server.storage.keys import AccessKey, HashedKey
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import for_seconds
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels
@@ -9,8 +10,10 @@ from ldprecover_server.storage.storage import Storage
 
 __all__ = [
     "CURRENT",
+    "AccessKey",
     "Batch",
     "Finding",
+    "HashedKey",
     "Outcome",
     "SealedBatch",
     "Storage",

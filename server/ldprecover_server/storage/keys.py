@@ -1,15 +1,34 @@
 """Hashes of access keys, and the secret behind tickets."""
 
+from dataclasses import dataclass
 from secrets import token_bytes
 
 import sqlalchemy as sa
 
 from ldprecover_server.errors import KeyNotFoundError, NameTakenError
-from ldprecover_server.keys import AccessKey, HashedKey
 from ldprecover_server.storage.database import Repository
 from ldprecover_server.storage.schema import access_keys, secrets
 
 _TICKETS = "tickets"
+
+
+@dataclass(frozen=True)
+class AccessKey:
+    """A key's metadata; the key itself is shown once, when it is created."""
+
+    name: str
+    scope: str
+    created_at: str
+    revoked_at: str | None
+
+
+@dataclass(frozen=True)
+class HashedKey:
+    """The hash of a key that is not revoked."""
+
+    name: str
+    scope: str
+    hash: bytes
 
 
 class Keys(Repository):

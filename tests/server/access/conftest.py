@@ -1,13 +1,12 @@
 """Access keys, submissions and a clock for tests of access."""
 
-import uuid
 from dataclasses import dataclass
 
 import httpx
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess
 
-from ldprecover_server.keys import hash_key, make_key
+from ldprecover_server.access.access import create_key
 
 
 @dataclass
@@ -22,8 +21,7 @@ class Clock:
 
 def add_key(app: InProcess, scope: str, name: str | None = None) -> dict[str, str]:
     """Create a key as `ldprecover admin key create` does, and return its header."""
-    key = make_key()
-    app.storage.keys.add(name or uuid.uuid4().hex, scope, hash_key(key))
+    key = create_key(app.storage, scope, name)
     return {"Authorization": f"Bearer {key}"}
 
 

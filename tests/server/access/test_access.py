@@ -12,13 +12,13 @@ from tests.conftest import ADMIN_KEY
 from tests.server.access.conftest import Clock, add_key, submit
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
-from ldprecover_server.access.access import CACHE_SECONDS, Access
+from ldprecover_server.access.access import CACHE_SECONDS, SCOPES, Access
 from ldprecover_server.errors import (
     ForbiddenError,
     StoreUnavailableError,
     UnauthorizedError,
 )
-from ldprecover_server.keys import SCOPES, AccessKey
+from ldprecover_server.storage import AccessKey
 from ldprecover_server.storage.schema import access_keys
 
 pytestmark = pytest.mark.sqlite

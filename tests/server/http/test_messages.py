@@ -66,9 +66,9 @@ def test_result_and_error_reach_the_caller() -> None:
         async def wrong() -> int:
             raise KeyError("7")
 
-        assert await cancel_on_disconnect(Caller().request, right()) == 7
+        assert await cancel_on_disconnect(Caller().request.receive, right()) == 7
         with pytest.raises(KeyError):
-            await cancel_on_disconnect(Caller().request, wrong())
+            await cancel_on_disconnect(Caller().request.receive, wrong())
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(run())
@@ -86,7 +86,7 @@ def test_the_work_ends_before_the_call_does(ends: str) -> None:
             finally:
                 ended.set()
 
-        call = asyncio.create_task(cancel_on_disconnect(caller.request, work()))
+        call = asyncio.create_task(cancel_on_disconnect(caller.request.receive, work()))
         await begun.wait()
         if ends == "the caller goes":
             caller.disconnected.set()

@@ -9,7 +9,7 @@ from tests.server.conftest import InProcess, problem_of
 from ldprecover_server.http.responses import accepts_gzip
 
 pytestmark = pytest.mark.sqlite
-LARGE = 4_000  # items
+LARGE = [f"the label of item {i}" for i in range(4_000)]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_gzip_is_accepted(header: str | None, accepted: bool) -> None:
 
 @pytest.mark.parametrize("path", ["frequencies", "frequencies?format=csv", "export", "recover", ""])
 def test_large_response_is_compressed_on_request(in_process: InProcess, path: str) -> None:
-    round = in_process.open_round(domain_size=LARGE)
+    round = in_process.open_round(items=LARGE)
     in_process.submit(round, b"\1\0\0\0", "a")
     method = "POST" if path == "recover" else "GET"
 
@@ -62,7 +62,7 @@ def test_small_response_is_not_compressed(in_process: InProcess) -> None:
 
 
 def test_compressed_parameters_have_a_weak_tag(in_process: InProcess) -> None:
-    path = f"/rounds/{in_process.open_round(domain_size=LARGE)}/parameters"
+    path = f"/rounds/{in_process.open_round(items=LARGE)}/parameters"
     plain, packed = (
         in_process.get(path, headers={"Accept-Encoding": encoding})
         for encoding in ("identity", "gzip")

@@ -90,7 +90,7 @@ async def get_alarms(
 ) -> Response:
     """Test a round for reports that honest users do not send; some tests read all reports."""
     result = await cancel_on_disconnect(
-        request, caller.services.analyses.alarms(round, rate, canary, caller)
+        request.receive, caller.services.analyses.alarms(round, rate, canary, caller)
     )
     alarms = [
         Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})

@@ -1,6 +1,6 @@
 """Results of a round: frequencies, recoveries from poisoning, and certificates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -8,12 +8,11 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.certificate.questions import CertificateResult
 from ldprecover.items import with_labels
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
-from ldprecover_interface.base import MAX_HISTORY
+from ldprecover_interface.base import MAX_HISTORY, Message
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.errors import (
@@ -165,29 +164,41 @@ async def recover_frequencies(
     """Recover the frequencies from the stored counts, which may be poisoned."""
     limit, default = _max_bytes(round, caller), RecoveryRequest()
     async with json_body(request, caller, RecoveryRequest, limit, default) as body:
-        return await cancel_on_disconnect(request, _recover(round, caller, body, form))
+        return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
 
 
 async def _recover(
     round: RoundInfo, caller: Caller, request: RecoveryRequest, form: str
 ) -> Response:
-    limits, result_bytes = caller.services.limits, 32 * round.oracle.domain_size
     recovery = await caller.services.analyses.recover(round, request, caller)
-    with limits.unwritten.hold(0 if caller.is_known else result_bytes):
-        model = request.malicious_model
-        return await caller.respond(_write_recovery, caller, round, model, recovery, form)
 
-
-def _write_recovery(
-    caller: Caller, round: RoundInfo, malicious_model: str, recovery: Recovery, form: str
-) -> Response:
-    with caller.services.limits.write(round.oracle.domain_size):
-        labels = caller.services.rounds.labels(round)
-        items = decode_labels(labels)
+    def write(items: Sequence[str]) -> Message | Response:
         if form == "csv":
             return _recovery_as_csv(round, recovery, items)
-        message = _recovered(round, malicious_model, recovery, items)
-        return json_response(message, labels=labels)
+        return _recovered(round, request.malicious_model, recovery, items)
+
+    return await _respond(round, caller, 32, write)
+
+
+async def _respond(
+    round: RoundInfo,
+    caller: Caller,
+    item_bytes: int,
+    write: Callable[[Sequence[str]], Message | Response],
+) -> Response:
+    """Return what `write` returns for the labels of the round; a result waits for its thread."""
+    limits, d = caller.services.limits, round.oracle.domain_size
+
+    def respond() -> Response:
+        with limits.write(d):
+            labels = caller.services.rounds.labels(round)
+            written = write(decode_labels(labels))
+            if isinstance(written, Response):
+                return written
+            return json_response(written, labels=labels)
+
+    with limits.unwritten.hold(0 if caller.is_known else item_bytes * d):
+        return await caller.respond(respond)
 
 
 def _recovered(
@@ -252,29 +263,22 @@ async def certify_round(
     The intervals hold for every attack by at most a share of the reports.
     """
     async with json_body(request, caller, CertificateRequest, _max_bytes(round, caller)) as body:
-        return await cancel_on_disconnect(request, _certify(round, caller, body, form))
+        return await cancel_on_disconnect(request.receive, _certify(round, caller, body, form))
 
 
 async def _certify(
     round: RoundInfo, caller: Caller, request: CertificateRequest, form: str
 ) -> Response:
-    limits, result_bytes = caller.services.limits, 64 * round.oracle.domain_size
     result = await caller.services.analyses.certify(round, request, caller)
-    with limits.unwritten.hold(0 if caller.is_known else result_bytes):
-        return await caller.respond(_write_certificate, caller, round, result, form)
 
-
-def _write_certificate(
-    caller: Caller, round: RoundInfo, result: CertificateResult, form: str
-) -> Response:
-    with caller.services.limits.write(round.oracle.domain_size):
-        labels = caller.services.rounds.labels(round)
-        items = decode_labels(labels)
+    def write(items: Sequence[str]) -> Message | Response:
         message = certified(round.id, result, items)
         if form == "csv":
             return _certificate_as_csv(message, items)
         message.items = []
-        return json_response(message, labels=labels)
+        return message
+
+    return await _respond(round, caller, 64, write)
 
 
 def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:

@@ -1,0 +1,203 @@
+"""Metrics for Prometheus, and their sharing between the processes of a server.
+
+None has a label for the round: its values would grow without limit.
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_ANALYSIS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+
+_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable from which prometheus_client takes the directory."""
+
+
+class Metric(NamedTuple):
+    """What the reference page says of a metric: its name in Prometheus, kind, help and labels."""
+
+    name: str
+    kind: str | None
+    help: str
+    labels: Sequence[str]
+
+
+class Metrics:
+    """The values of one process; inside `shared_by_processes` its part of the values of all."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        counter = partial(Counter, registry=self._registry)
+        # `live` leaves out ended processes.
+        gauge = partial(Gauge, registry=self._registry, multiprocess_mode="livesum")
+        histogram = partial(Histogram, registry=self._registry, buckets=_SECONDS)
+        self.requests = Requests(
+            counter(
+                "ldprecover_requests_total",
+                "Requests by method, path template of the route (none without a route) and status.",
+                ("method", "route", "code"),
+            ),
+            histogram(
+                "ldprecover_request_seconds",
+                "Time from the head of a request to the end of its response, by method and "
+                "route; for a submission it includes the body and the commit.",
+                ("method", "route"),
+            ),
+        )
+        self.submissions = counter("ldprecover_submissions_total", "Submissions committed.")
+        self.reports = counter("ldprecover_reports_total", "Reports in those submissions.")
+        self.duplicates = counter(
+            "ldprecover_duplicates_total", "Submissions that were already stored: retries."
+        )
+        self.refusals = counter(
+            "ldprecover_refusals_total",
+            "Requests answered with a problem, by its type, which is a heading of the errors page.",
+            ("reason",),
+        )
+        self.queue = gauge(
+            "ldprecover_queue_submissions",
+            "Submissions that wait for their commit, measured at each commit.",
+        )
+        self.commit_submissions = histogram(
+            "ldprecover_commit_submissions",
+            "Submissions in one commit.",
+            buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512),
+        )
+        self.commit_seconds = histogram(
+            "ldprecover_commit_seconds", "Time of one commit, including its retries."
+        )
+        self.counting_seconds = histogram(
+            "ldprecover_counting_seconds", "Time to count the support of one commit's reports."
+        )
+        self.analyses_running = gauge(
+            "ldprecover_analyses_running", "Analyses that run in worker processes."
+        )
+        self.analyses_waiting = gauge(
+            "ldprecover_analyses_waiting", "Analyses that wait for a worker process."
+        )
+        self.analysis_seconds = histogram(
+            "ldprecover_analysis_seconds",
+            "Time that a worker process spent on one analysis, including those that were "
+            "cancelled.",
+            buckets=_ANALYSIS_SECONDS,
+        )
+        self.pool = gauge(
+            "ldprecover_pool_connections",
+            "Connections to the database in use; the writer keeps one.",
+        )
+        self.verdicts = counter(
+            "ldprecover_verdicts_total",
+            "Verdicts on closed rounds by outcome: kept, or failed, because of an error or a "
+            "limit of time, memory or disk.",
+            ("outcome",),
+        )
+        self.last_housekeeping = gauge(
+            "ldprecover_last_housekeeping_timestamp_seconds",
+            "Time at which any process last finished its housekeeping, in seconds since 1970; it"
+            " runs every 10 seconds.",
+            multiprocess_mode="max",
+        )
+        self.rows_to_delete = gauge(
+            "ldprecover_rows_to_delete",
+            "Rows of deleted rounds still in the database, as last counted.",
+            multiprocess_mode="livemostrecent",
+        )
+
+    @property
+    def manifest(self) -> list[Metric]:
+        """All metrics; the reference page is generated from this table."""
+        metrics = [*vars(self.requests).values(), *vars(self).values()]
+        return [
+            Metric(
+                each._name + "_total" * isinstance(each, Counter),
+                each._type,
+                each._documentation,
+                each._labelnames,
+            )
+            for each in metrics
+            if isinstance(each, MetricWrapperBase)
+        ]
+
+    def render(self) -> bytes:
+        """Return the metrics of all processes in Prometheus' text format."""
+        if _VARIABLE not in os.environ:
+            return generate_latest(self._registry)
+        _drop_gauges_of_ended_processes()
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+
+class Requests:
+    """Requests by method, route and status, as plain numbers until they are published.
+
+    The metrics take 2 µs for a request, of several processes 6 µs, a twentieth of the time of a
+    submission; these numbers take 0.3 µs. For use in one event loop.
+    """
+
+    def __init__(self, total: Counter, seconds: Histogram) -> None:
+        self._total = total
+        self._seconds = seconds
+        self._counts: dict[tuple[str, str, int], _Count] = {}
+
+    def count(self, method: str, route: str, code: int, seconds: float) -> None:
+        """Count one request and its duration."""
+        count = self._counts.get((method, route, code))
+        if count is None:
+            count = self._counts[method, route, code] = _Count()
+        count.seconds += seconds
+        count.buckets[bisect_left(_SECONDS, seconds)] += 1
+
+    def publish(self) -> None:
+        """Add the counts since the last call to the metrics."""
+        counts, self._counts = self._counts, {}
+        for (method, route, code), count in counts.items():
+            self._total.labels(method, route, str(code)).inc(sum(count.buckets))
+            times = self._seconds.labels(method, route)
+            # The library has no public call that adds many observations.
+            times._sum.inc(count.seconds)
+            for bucket, number in zip(times._buckets, count.buckets, strict=True):
+                if number:
+                    bucket.inc(number)
+
+
+class _Count:
+    """The requests of one method, route and status: their seconds, and their number by bucket."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.buckets = [0] * (len(_SECONDS) + 1)
+
+
+@contextmanager
+def shared_by_processes() -> Iterator[None]:
+    """Share metrics between the processes that start inside the `with` block."""
+    with TemporaryDirectory(prefix="ldprecover-metrics-", ignore_cleanup_errors=True) as name:
+        os.environ[_VARIABLE] = name
+        try:
+            yield
+        finally:
+            del os.environ[_VARIABLE]
+
+
+def _drop_gauges_of_ended_processes() -> None:
+    """Delete the live gauges of processes that have ended; their counters stay."""
+    for path in Path(os.environ[_VARIABLE]).glob("gauge_live*.db"):
+        pid = int(path.stem.rpartition("_")[2])
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]
