@@ -20,19 +20,7 @@ ATTACKS: dict[str, type[Attack]] = {
 }
 """Name to class."""
 
-OPTIONS = (
-    "targets",
-    "model",
-    "search",
-    "kind",
-    "size",
-    "each",
-    "rate",
-    "item",
-    "against",
-    "share",
-    "frequencies",
-)
+OPTIONS = {field.name for attack in ATTACKS.values() for field in fields(attack)}
 """The options of attacks by name."""
 
 _OF_REPORTS = ("against", "each", "frequencies", "model", "rate", "search", "share")

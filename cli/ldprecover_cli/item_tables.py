@@ -1,6 +1,6 @@
 """Tables of a round's items, with bars."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -36,16 +36,6 @@ def bar(value: float, full: float, width: int, *, ascii_only: bool = False) -> s
     return "█" * whole + (_EIGHTHS[eighths] if eighths else "")
 
 
-def room_beside(
-    labels: Iterable[str], beside: int, width: int, *, narrowest: int, widest: int
-) -> int:
-    """Return how wide a bar may be beside whole labels and `beside` columns; 0 for none."""
-    from rich.cells import cell_len
-
-    room = width - max(map(cell_len, labels)) - 2 - beside
-    return min(room, widest) if room >= narrowest else 0
-
-
 def _fitting(
     names: Mapping[int, str], columns: Mapping[str, Callable[[int], str]], width: int
 ) -> dict[str, Callable[[int], str]]:
@@ -76,8 +66,11 @@ def print_items(
     `columns` are numbers by item. Bars get narrow, or are left out, where the labels and `beside`
     columns need the room; then the last columns are left out, so that labels can be read.
     """
+    from rich.cells import cell_len
+
     columns = _fitting(names, columns, out.width)
-    width = room_beside(names.values(), beside, out.width, narrowest=_NARROWEST, widest=_BAR)
+    room = out.width - max(map(cell_len, names.values())) - 2 - beside
+    width = min(room, _BAR) if room >= _NARROWEST else 0
     rows = (
         (
             name,

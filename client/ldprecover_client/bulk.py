@@ -68,7 +68,6 @@ def submit_reports(
     connections: int = 4,
     progress: Progress | None = None,
     secret: bytes | None = None,
-    compress: bool = False,
     oracle: FrequencyOracle | None = None,
 ) -> BulkReceipt:
     """Post reports, rows of the round's `wire.dtype`; return how many were accepted: all.
@@ -88,7 +87,7 @@ def submit_reports(
     open round takes one report a submission. If the server limits the key's rate, all connections
     wait. With `tickets` each report is one submission under its ticket; equal or malformed tickets
     are an error before anything is sent. The round's `oracle` allows larger submissions if its
-    protocol is fast to count. `compress` gzips the bodies. `progress` is called from the caller's
+    protocol is fast to count. `progress` is called from the caller's
     thread before the first submission and after each.
 
     Raises the error of `Client.submit` for the first submission that fails, with a note of how many
@@ -120,9 +119,7 @@ def submit_reports(
         client_of(server, key) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
-        sender = _Sender(
-            with_sleep(client, pause), round_id, reports, size, [], tickets, secret, compress
-        )
+        sender = _Sender(with_sleep(client, pause), round_id, reports, size, [], tickets, secret)
         try:
             if progress is not None:
                 progress(accepted, n)
@@ -195,7 +192,6 @@ class _Sender:
     stored: list[int]
     tickets: Sequence[str] | None
     secret: bytes | None
-    compress: bool
 
     def send(self, start: int) -> BulkReceipt:
         """Send the batch that starts at this index."""
@@ -224,9 +220,7 @@ class _Sender:
         while True:
             before = len(self.stored)
             try:
-                return self.client.submit(
-                    self.round_id, pack(batch), key, compress=self.compress, ticket=ticket
-                )
+                return self.client.submit(self.round_id, pack(batch), key, ticket=ticket)
             except UnansweredError as error:
                 # All threads share the key's rate limit. While others succeed, this one will too.
                 if error.status != 429 or len(self.stored) == before:

@@ -7,7 +7,6 @@ contradictory values is an InvalidAnswerError or InconsistentRoundError.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import re
@@ -444,9 +443,7 @@ methods = _round_call(paths.METHODS, reader(analysis.Methods))
 """GET /rounds/{id}/methods."""
 
 
-def submit(
-    reference: str, packed: bytes, key: str, *, compress: bool = False, ticket: str | None = None
-) -> Call[Accepted]:
+def submit(reference: str, packed: bytes, key: str, *, ticket: str | None = None) -> Call[Accepted]:
     """POST /rounds/{id}/reports: packed reports under an idempotency key or a ticket."""
     if not _KEY.fullmatch(key):
         raise ArgumentError("an idempotency key must be 1 to 64 characters from ASCII 0x21 to 0x7E")
@@ -454,10 +451,6 @@ def submit(
         headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
     else:
         headers = {"Content-Type": MEDIA_TYPE, "Authorization": f"Ticket {validate_ticket(ticket)}"}
-    if compress:
-        headers["Content-Encoding"] = "gzip"
-        # Without a time in the header the bytes are the same each time.
-        packed = gzip.compress(packed, compresslevel=1, mtime=0)
     return Call("POST", _path(reference, paths.REPORTS), reader(Accepted), 202, packed, headers)
 
 

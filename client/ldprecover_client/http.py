@@ -377,11 +377,11 @@ class _BaseClient(Generic[AnyTransport]):
             raise
 
     def _submission(
-        self, reference: str, packed: bytes, key: str, compress: bool, ticket: str | None
+        self, reference: str, packed: bytes, key: str, ticket: str | None
     ) -> Call[Accepted]:
         if ticket is not None and self.is_network:
             warn_if_unencrypted(self.url, "ticket", stacklevel=3)
-        return calls.submit(reference, packed, key, compress=compress, ticket=ticket)
+        return calls.submit(reference, packed, key, ticket=ticket)
 
 
 def _too_late(seconds: float) -> httpx.ReadTimeout:
@@ -513,16 +513,14 @@ class Client(_BaseClient[Transport]):
         packed: bytes,
         key: str,
         *,
-        compress: bool = False,
         ticket: str | None = None,
     ) -> Accepted:
         """Send packed reports as one submission under an idempotency key; durable when it returns.
 
-        Every retry sends the same bytes under the same key. `compress` gzips them, which saves
-        bytes for GRR only: reports of other protocols are nearly random bits. A `ticket` admits one
-        report and replaces both keys.
+        Every retry sends the same bytes under the same key. A `ticket` admits one report and
+        replaces both keys.
         """
-        return self._call(self._submission(reference, packed, key, compress, ticket))
+        return self._call(self._submission(reference, packed, key, ticket))
 
     def frequencies(self, reference: str) -> Frequencies:
         """Return the round's unbiased estimates, with the labels of its items."""
@@ -650,11 +648,10 @@ class AsyncClient(_BaseClient[AsyncTransport]):
         packed: bytes,
         key: str,
         *,
-        compress: bool = False,
         ticket: str | None = None,
     ) -> Accepted:
         """Send packed reports as one submission under an idempotency key; see `Client.submit`."""
-        return await self._call(self._submission(reference, packed, key, compress, ticket))
+        return await self._call(self._submission(reference, packed, key, ticket))
 
     async def _call(self, call: Call[T]) -> T:
         backoff = self._backoff()

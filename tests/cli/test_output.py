@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from ldprecover_cli.item_tables import bar, print_items, room_beside
+from ldprecover_cli.item_tables import bar, print_items
 from ldprecover_cli.output import console, counted, plain, plain_table
 
 
@@ -28,10 +28,13 @@ def test_joined_emoji_are_shown_whole(capsys: pytest.CaptureFixture[str]) -> Non
     assert shown.replace(family, "").count("\u200d") == 0
 
 
-@pytest.mark.parametrize(("width", "bar"), [(60, 12), (47, 4), (46, 0), (20, 0)])
-def test_bars_give_way_before_labels(width: int, bar: int) -> None:
-    labels = ["👨\u200d👩\u200d👧\u200d👦" + 19 * "a", "b"]
-    assert room_beside(labels, 20, width, narrowest=4, widest=12) == bar
+@pytest.mark.parametrize(("width", "bar"), [(60, 17), (47, 4), (46, 0), (20, 0)])
+def test_bars_give_way_before_labels(
+    capsys: pytest.CaptureFixture[str], width: int, bar: int
+) -> None:
+    labels = {0: "👨\u200d👩\u200d👧\u200d👦" + 19 * "a", 1: "b"}
+    print_items(Console(width=width), labels, [0.5, 0.5], {"n": lambda i: "1"}, beside=20, top=2)
+    assert capsys.readouterr().out.count("█") == 2 * bar
 
 
 @pytest.mark.parametrize(("width", "heads"), [(60, ["percent", "interval"]), (30, ["percent"])])

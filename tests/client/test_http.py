@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.client.conftest import Collector, Stub
 from tests.client.messages import (
-    ACCEPTED,
     VERSION,
 )
 
@@ -64,8 +63,6 @@ def submit(client_class, collector: Collector, time: Time):
         round_="r1",
         packed: bytes = PACKED,
         key: str = KEY,
-        *,
-        compress: bool = False,
         **options,
     ):
         options = {
@@ -76,7 +73,7 @@ def submit(client_class, collector: Collector, time: Time):
             **options,
         }
         with client_class(collector.URL, **options) as server:
-            return server.submit(round_, packed, key, compress=compress)
+            return server.submit(round_, packed, key)
 
     return call
 
@@ -233,19 +230,6 @@ def test_sends_no_cookie(collector: Collector, submit):
     submit()
     assert len(collector.requests) == 2
     assert not any("Cookie" in request.headers for request in collector.requests)
-
-
-def test_gzipped_submission_is_deterministic(collector: Collector, submit, monkeypatch):
-    collector.add()
-    collector.faults.extend([collector.busy(), collector.instead(202, json=ACCEPTED)])
-    submit(compress=True)
-    collector.faults.append(collector.instead(202, json=ACCEPTED))
-    monkeypatch.setattr("time.time", lambda: 4e9)
-    submit(compress=True)
-    first, *others = collector.posts
-    assert [other.content for other in others] == [first.content] * 2
-    assert first.headers["Content-Encoding"] == "gzip"
-    assert gzip.decompress(first.content) == PACKED
 
 
 @pytest.mark.parametrize("key", ["", "x" * 65, "with space"])

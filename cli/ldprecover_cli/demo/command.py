@@ -3,28 +3,17 @@
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Option
 
-from ldprecover_cli.demo.options import (
-    DEFAULT,
-    DemoAttack,
-    DemoBeta,
-    DemoDataset,
-    DemoEpsilon,
-    DemoEta,
-    DemoModel,
-    DemoProtocol,
-    DemoTargets,
-    DemoUsers,
-    KeyFile,
-    chosen,
-    key_of,
-)
-from ldprecover_cli.errors import UsageError
-from ldprecover_cli.options import DEFAULT_URL, Column, Json, Key, Seed, Url, connected
+from ldprecover_cli import completion
+from ldprecover_cli.errors import UsageError, file_errors
+from ldprecover_cli.options import AUTO, DEFAULT_URL, Column, Json, Key, Seed, Url, connected
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
@@ -33,40 +22,77 @@ if TYPE_CHECKING:
     from ldprecover_cli.demo.server import DemoServer
     from ldprecover_experiments.simulation.comparison import Comparison
 
+_DEFAULT = DemoSettings()
+
 Part = Literal["round", "users", "attacker", "analyst"]
 
 
 def demo(
     ctx: typer.Context,
     *,
-    dataset: DemoDataset = DEFAULT.dataset,
+    dataset: Annotated[
+        str,
+        Option(
+            help="cities, fire, emoji, or a CSV or Parquet file with the columns item and count.",
+            metavar="NAME|FILE",
+        ),
+    ] = _DEFAULT.dataset,
     column: Column = None,
-    protocol: DemoProtocol = "olh",
-    epsilon: DemoEpsilon = DEFAULT.epsilon,
-    users: DemoUsers = DEFAULT.users,
-    beta: DemoBeta = DEFAULT.beta,
-    attack: DemoAttack = "mga",
-    model: DemoModel = "crafted",
-    targets: DemoTargets = DEFAULT.targets,
-    eta: DemoEta = DEFAULT.eta,
+    protocol: Annotated[
+        str,
+        Option(
+            help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, one of a plugin, or "
+            "auto.",
+            autocompletion=completion.protocols,
+        ),
+    ] = "olh",
+    epsilon: Annotated[
+        float, Option(help="Privacy budget of one report, 0.01 to 10.")
+    ] = _DEFAULT.epsilon,
+    users: Annotated[
+        int, Option(min=1, help="Number of genuine users, n; the paper's by default.")
+    ] = _DEFAULT.users,
+    beta: Annotated[float, Option(help="Malicious share of all users, 0 to 0.9.")] = _DEFAULT.beta,
+    attack: Annotated[
+        str,
+        Option(
+            help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, "
+            "manip, mla and rpa distort everything.",
+            metavar="NAME",
+            autocompletion=completion.attacks,
+        ),
+    ] = "mga",
+    model: Annotated[
+        Literal["crafted", "sampled"],
+        Option(
+            help="aa, manip, mga: a report as strong as it can be, or the paper's encoded item."
+        ),
+    ] = "crafted",
+    targets: Annotated[
+        int,
+        Option(min=1, help="Number of targets, where the attack has them, drawn with the seed."),
+    ] = _DEFAULT.targets,
+    eta: Annotated[
+        float, Option(help="What recovery assumes of m/n, malicious users per genuine one.")
+    ] = _DEFAULT.eta,
     seed: Seed = 0,
     json: Json = False,
     page: Annotated[
         bool,
-        typer.Option(
-            "--page", help="Open a page that plays more attacks, and serve it until Ctrl-C."
-        ),
+        Option("--page", help="Open a page that plays more attacks, and serve it until Ctrl-C."),
     ] = False,
     part: Annotated[
         Part | None,
-        typer.Option(
+        Option(
             help="Play only one part on the server at --url: open a round, report, or compare "
             "at the end."
         ),
     ] = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
-    key_file: KeyFile = None,
+    key_file: Annotated[
+        Path | None, Option(help="File to read the key from, instead of --key.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Watch a survey being attacked and repaired, in a minute.
 
@@ -81,7 +107,7 @@ def demo(
 
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
-    settings = chosen(
+    settings = _chosen(
         DemoSettings(
             dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed
         )
@@ -92,7 +118,7 @@ def demo(
     elif page:
         raise UsageError("--page is for a server of the demo's own: a part has none")
     else:
-        _play_part(part, settings, url, key_of(key, key_file), json=json)
+        _play_part(part, settings, url, _key_of(key, key_file), json=json)
 
 
 def _check_no_server_is_named(ctx: typer.Context) -> None:
@@ -112,10 +138,12 @@ def _play_part(
     play = Demo(settings)
     with end_on_signals(), connected(url, key, round="current") as server:
         result = play_part(part, play, server, key, no_progress if json else progress_bar)
-    if json:
-        print_json(result.as_json)
+    if not isinstance(result, tuple):
+        _show(result, json=json)
+    elif json:
+        print_json(result[0])
     else:
-        result.show(console())
+        console().print(result[1])
 
 
 def _play_all(settings: DemoSettings, *, json: bool, page: bool) -> None:
@@ -149,13 +177,42 @@ def _serve_page(server: "DemoServer", comparison: "Comparison") -> None:
 
 def _play_on(server: "DemoServer", settings: DemoSettings, *, json: bool) -> "Comparison":
     """Play the demo on a server, print its result, and return it."""
-    from ldprecover_cli.demo.picture import draw
     from ldprecover_client import progress_bar
     from ldprecover_experiments.simulation.demo import Demo, no_progress
 
     comparison = Demo(settings).on(server.url, server.key, no_progress if json else progress_bar)
+    _show(comparison, json=json)
+    return comparison
+
+
+def _show(comparison: "Comparison", *, json: bool) -> None:
+    from ldprecover_cli.demo.picture import draw
+
     if json:
         print_json(comparison.as_json())
     else:
         draw(comparison, console())
-    return comparison
+
+
+def _chosen(settings: DemoSettings) -> DemoSettings:
+    """Return the settings; for the protocol auto with the one that suits them best, and say why."""
+    if settings.protocol != AUTO:
+        return settings
+    from ldprecover.planning.choosing import choose
+    from ldprecover_experiments.simulation.datasets import dataset_of
+
+    d = len(dataset_of(settings.dataset, settings.column).items)
+    choice = choose(d, settings.epsilon, settings.users)
+    note(choice.why)
+    return replace(settings, protocol=choice.best.oracle.protocol)
+
+
+def _key_of(key: str | None, file: Path | None) -> str | None:
+    """Return the key in a file, or without one `key`. Raises UsageError."""
+    if file is None:
+        return key
+    try:
+        with file_errors("read", file):
+            return file.read_text(encoding="ascii").strip()
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} contains no key") from None

@@ -1,28 +1,18 @@
 """Parts of a demo, each played by a separate program on a running server."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-
-from rich.console import Console
-
-from ldprecover_cli.demo.picture import draw
 from ldprecover_cli.errors import CommandError
 from ldprecover_cli.output import JsonObject, counted, plain
 from ldprecover_client import Client
+from ldprecover_experiments.simulation.comparison import Comparison
 from ldprecover_experiments.simulation.demo import Demo, Stage
 
 
-@dataclass(frozen=True)
-class PartResult:
-    """The result of a part: as JSON, and a function that prints it for people."""
+def play_part(
+    part: str, play: Demo, server: Client, key: str | None, stage: Stage
+) -> Comparison | tuple[JsonObject, str]:
+    """Play one part on the current round of a server, whose key this is; return its result.
 
-    as_json: JsonObject
-    show: Callable[[Console], None]
-
-
-def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Stage) -> PartResult:
-    """Play one part on the current round of a server, whose key this is.
+    The result is the analyst's comparison; of another part, its fields and a sentence.
 
     The key's scope is admin for "round", report for "users" and "attacker"; the analyst needs none
     where results are public. The analyst computes the truth and the genuine users' estimate, which
@@ -33,9 +23,8 @@ def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Sta
     """
     if part == "round":
         opened = play.open_round(server)
-        return _sentence(
-            {"round": opened.id, "name": opened.name}, f"The round {plain(opened.name)} is open."
-        )
+        fields = {"round": opened.id, "name": opened.name}
+        return fields, f"The round {plain(opened.name)} is open."
     round_ = server.round("current")
     name = plain(round_.name)
     if round_.parameters != play.parameters:
@@ -46,17 +35,11 @@ def play_part(part: str, play: Demo, server: Client, key: str | None, stage: Sta
             raise CommandError(
                 f"{name} has {counted(round_.n, 'report')}, not the {expected:,} of this demo"
             )
-        comparison = play.compared(server, round_.id, play.genuine_estimate())
-        return PartResult(comparison.as_json(), partial(draw, comparison))
+        return play.compared(server, round_.id, play.genuine_estimate())
     report, noun = {
         "users": (play.report_genuine, "genuine user"),
         "attacker": (play.report_malicious, "malicious user"),
     }[part]
     accepted = report(server.url, key, round_.id, stage)
-    return _sentence(
-        {"round": round_.id, "accepted": accepted}, f"{counted(accepted, noun)} reported to {name}."
-    )
-
-
-def _sentence(value: JsonObject, sentence: str) -> PartResult:
-    return PartResult(value, lambda out: out.print(sentence))
+    sentence = f"{counted(accepted, noun)} reported to {name}."
+    return {"round": round_.id, "accepted": accepted}, sentence

@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from threading import Event
 from typing import Any
 
-from fastapi import APIRouter
-
 from ldprecover_attacker import ATTACKS, attack_options
 from ldprecover_client import Client
 from ldprecover_experiments.simulation.comparison import Comparison
@@ -95,21 +93,3 @@ class Plays:
     @contextmanager
     def _stage(self, title: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: self._pause(0)
-
-
-def play_router(plays: Plays) -> APIRouter:
-    """Return the two calls of the page: `POST /attack` and `GET /truth`.
-
-    Whoever includes the router decides who may call them.
-    """
-    router = APIRouter(include_in_schema=False)
-
-    @router.post("/attack", status_code=202)
-    def attack(attack: str, beta: float, targets: int) -> dict[str, str]:
-        return {"round": plays.start(attack, beta, targets)}
-
-    @router.get("/truth")
-    def truth(round: str) -> dict[str, Any]:
-        return plays.state(round)
-
-    return router

@@ -10,14 +10,14 @@ from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import uvicorn
-from fastapi import Depends, FastAPI, Header
+from fastapi import APIRouter, Depends, FastAPI, Header
 from pydantic import SecretStr
 
 from ldprecover.plugins import GROUPS, loaded
-from ldprecover_cli.demo.plays import Plays, play_router
+from ldprecover_cli.demo.plays import Plays
 from ldprecover_cli.errors import CommandError
 from ldprecover_experiments import DemoSettings
 from ldprecover_server import Settings, create_app
@@ -120,7 +120,7 @@ def delayed_signals() -> Iterator[None]:
 
 
 def _application(folder: Path, key: str, token: str, plays: Plays) -> FastAPI:
-    """Return the server's application with the router of the plays."""
+    """Return the server's application with the two calls of the plays."""
 
     def require_token(x_demo_token: Annotated[str | None, Header()] = None) -> None:
         if x_demo_token is None or not compare_digest(x_demo_token.encode(), token.encode()):
@@ -133,5 +133,15 @@ def _application(folder: Path, key: str, token: str, plays: Plays) -> FastAPI:
         plugins=tuple(loaded(GROUPS[:2])),
     )
     app = create_app(settings)
-    app.include_router(play_router(plays), dependencies=[Depends(require_token)])
+    router = APIRouter(include_in_schema=False, dependencies=[Depends(require_token)])
+
+    @router.post("/attack", status_code=202)
+    def attack(attack: str, beta: float, targets: int) -> dict[str, str]:
+        return {"round": plays.start(attack, beta, targets)}
+
+    @router.get("/truth")
+    def truth(round: str) -> dict[str, Any]:
+        return plays.state(round)
+
+    app.include_router(router)
     return app
