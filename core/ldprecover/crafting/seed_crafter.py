@@ -102,7 +102,7 @@ class SeedCrafter(Crafter):
         """Return random buckets, and seeds that hash h targets there, h from Binomial(r, rate).
 
         It is the seed with the number nearest to h among `search` random ones; of two as near, the
-        smaller number.
+        one with fewer hits.
         """
         r, d, g = targets.size, self.oracle.domain_size, self.oracle.hash_range
 

@@ -17,7 +17,7 @@ SEEDS = 1 << 32
 
 _BLOCK = 1 << 15  # seeds of a block while sampling: its columns stay in the cache
 _SCAN_BLOCK = 1 << 16  # seeds of a block while scanning
-# Odd, so its multiples visit every seed once; 2^32 over the golden ratio spreads them evenly.
+# Odd, so its multiples visit every seed once; about 2^32 over the golden ratio spreads them evenly.
 _STRIDE = 0x9E3779B1
 
 
@@ -76,7 +76,7 @@ def seeds_near(
     """Return for each of m users the nearest to its goal of `budget` random seeds.
 
     The goal is the number of the r items that the seed hashes to the user's bucket. Of two seeds as
-    near, the one with the smaller number is taken.
+    near, the one with fewer hits is taken.
     """
     best_seeds = np.empty(len(goals), dtype=np.uint32)
     for users, seeds in tried_seeds(len(goals), budget, rng):
@@ -110,7 +110,7 @@ def scanned_seeds(chosen_items: UInt32Array, g: int, rng: Rng) -> UInt32Array:
 def exhaustive_seeds(
     items: UInt32Array, g: int, m: int, rng: Rng, *, limit: int = SEEDS
 ) -> UInt32Array:
-    """Return the m distinct seeds that hash most of the r items to one bucket.
+    """Return m seeds that hash most of the r items to one bucket, distinct while they suffice.
 
     Usually they are perfect: one seed in g^(r-1) is, so the scan ends after about m g^(r-1) seeds.
     For 20,520 users, 10 targets and g = 3 these are 4·10^8 seeds, which take seconds. If `limit`

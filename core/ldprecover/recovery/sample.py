@@ -133,7 +133,7 @@ class Sample:
     def triple_counts(self, items: Int64Array) -> Int64Array:
         """Return how many reports support three of the m items, (m + 1, m + 1, m + 1).
 
-        Indices are in rising order; other entries are 0. Index m stands for no condition.
+        Read it at rising indices. Index m stands for no condition.
         """
         lines = self.lines(self.supports(items).T)
         counts = np.zeros((items.size + 1,) * 3, np.int64)

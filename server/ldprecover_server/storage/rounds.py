@@ -1,4 +1,4 @@
-"""Rounds: opened, found and closed, with their tallies and rejected submissions."""
+"""Rounds: opened, found and closed, with their tallies."""
 
 import json
 import secrets
@@ -67,7 +67,7 @@ class StoredRound:
 
 
 class Rounds(Repository):
-    """The rounds of a database, their tallies and their rejected submissions."""
+    """The rounds of a database and their tallies."""
 
     def open(
         self,
@@ -275,7 +275,7 @@ def _row(connection: sa.Connection, seq: int) -> Any:
 
 def number_of_reports() -> sa.ScalarSelect[int]:
     """Return the number of reports of each round of a query."""
-    # The outer query has the rounds, also if nothing else of it names them.
+    # Correlated, so that the outer query's rounds are counted although it names no tally.
     of_round = sa.select(total(tallies.c.n)).where(tallies.c.round == rounds.c.seq)
     return of_round.correlate(rounds).scalar_subquery()
 

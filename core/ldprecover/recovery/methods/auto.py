@@ -23,7 +23,7 @@ def chosen_method(
     """Return the method that auto runs with the `available` NEEDS, and the reason.
 
     It is the projection for fewer than 10 d reports, which do not tell an attack from chance, and
-    for n reports with next to no noise, because then it has next to no error.
+    for n reports with next to no noise, because then the projection has next to no error.
     """
     reason = unmix.METHOD.refusal(oracle, available)
     if reason is None and oracle.domain_size < LEAST_ITEMS:

@@ -165,7 +165,7 @@ def _usual(source: ReportSource, possible: _SizeFilter, observed: Int64Array) ->
 
 
 def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
-    """Return which sizes no honest report is expected to have, or rare ones have far too often."""
+    """Return the sizes that no honest report has, and rare ones that far too many reports have."""
     expected = sizes.sum() * law
     limit = THRESHOLDS.rare_offset + THRESHOLDS.rare_factor * expected
     rare = law <= THRESHOLDS.rare
