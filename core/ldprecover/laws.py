@@ -179,18 +179,6 @@ class JointSupport:
 
 
 @dataclass(frozen=True)
-class AllSupporting:
-    """Reports that support every item.
-
-    The summary of a tally counts them at `position`. `probability` is that of an honest report to
-    be one of them.
-    """
-
-    position: int
-    probability: float
-
-
-@dataclass(frozen=True)
 class ReportSums:
     """Sums over a list of all M reports, each item supported by Mq of them, any two by Mq^2.
 
@@ -214,7 +202,8 @@ class Laws:
     - `sizes`: the number of items that a report supports.
     - `hits`: the number of given items that it supports.
     - `joint_support`: the probability of supporting several given items together.
-    - `all_supporting`: reports that support every item, where a summary counts them.
+    - `all_supporting`: the probability of report 0, where it supports every item and a summary
+      counts it.
     - `report_sums`: sums over all reports, if these are few: then items are not alike.
     - `likelihood_ratio`: P(z | v)/P(z | w) for an item v that z supports and an item w that it does
       not, where this is one number for all reports and items.
@@ -229,7 +218,7 @@ class Laws:
     sizes: SizeLaw | None = None
     hits: HitLaw | None = None
     joint_support: JointSupport | None = None
-    all_supporting: AllSupporting | None = None
+    all_supporting: float | None = None
     report_sums: ReportSums | None = None
     likelihood_ratio: float | None = None
     log_likelihood: Callable[[Reports, FloatArray], FloatArray] | None = None

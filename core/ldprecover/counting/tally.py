@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.types import Int64Array, Reports
 
-
-class ReportCounter(Protocol):
-    """The part of a frequency oracle that counts its reports."""
-
-    protocol: ClassVar[str]
-
-    @property
-    def domain_size(self) -> int:
-        """The number of items."""
-
-    @property
-    def summary_size(self) -> int:
-        """The number of integers in a summary."""
-
-    def summarise(self, reports: Reports) -> Int64Array:
-        """Return the summary of reports."""
-
-    def counts_from(self, summary: Int64Array) -> Int64Array:
-        """Return the support count of each item."""
+if TYPE_CHECKING:
+    from ldprecover.protocols.oracle import FrequencyOracle
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +47,7 @@ class Tally:
         return cls(np.zeros(size, dtype="<i8"), 0)
 
     @classmethod
-    def of(cls, oracle: ReportCounter, reports: Reports) -> Tally:
+    def of(cls, oracle: FrequencyOracle, reports: Reports) -> Tally:
         """Return the tally of these reports."""
         return cls(oracle.summarise(reports), len(reports))
 
@@ -77,7 +60,7 @@ class Tally:
         """Return the summary as little-endian signed 64-bit integers."""
         return self.summary.tobytes()
 
-    def counts(self, oracle: ReportCounter) -> Int64Array:
+    def counts(self, oracle: FrequencyOracle) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the oracle's d items.
 
         Raises ParameterError if the summary is not of this oracle's size.

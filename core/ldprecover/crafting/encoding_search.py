@@ -1,6 +1,6 @@
 """Crafting for a protocol that states no crafter: a search among encoded items."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,12 +86,7 @@ class EncodingCrafter(Crafter):
         counts = np.zeros(self.oracle.domain_size, np.int64)
         n = _SAMPLE_CELLS // (tries * self.oracle.domain_size)
         n = max(_LEAST_SAMPLE, min(_SAMPLE, n))
-        for size in _blocks(n, max(1, _CELLS // self.oracle.domain_size)):
-            counts += self.oracle.support_counts(make(size))
+        step = max(1, _CELLS // self.oracle.domain_size)
+        for start in range(0, n, step):
+            counts += self.oracle.support_counts(make(min(step, n - start)))
         return counts / n
-
-
-def _blocks(n: int, step: int) -> Iterator[int]:
-    """Yield numbers of at most `step` that sum to n."""
-    for start in range(0, n, step):
-        yield min(step, n - start)

@@ -14,7 +14,6 @@ wire xxHash32 with a random seed stands for that hash.
 Simulation uses the doubles p and q as they are; perturbing real reports rounds thresholds to 2^-64.
 """
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector, is_integer
@@ -34,7 +33,10 @@ def one_hot_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng)
     Raises ParameterError unless the weights are at least 0 and sum to one, and for a protocol whose
     tallies are not counts.
     """
-    return tally_of_counts(oracle, _draw(oracle, weights, m, rng), m)
+    counts = _draw(oracle, weights, m, rng)
+    if type(oracle).counts_from is not FrequencyOracle.counts_from:
+        raise ParameterError(f"{oracle.protocol} lacks tallies that are support counts")
+    return Tally(counts, m)
 
 
 def sampled_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Tally:
@@ -51,18 +53,6 @@ def input_poisoning_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, r
     Raises ParameterError unless the weights are at least 0 and sum to one.
     """
     return oracle.simulation.honest_tally(_draw(oracle, weights, m, rng), rng)
-
-
-def tally_of_counts(oracle: FrequencyOracle, counts: ArrayLike, n: int) -> Tally:
-    """Return the tally of n reports from their support counts.
-
-    Raises ParameterError for a protocol whose summary holds more than the counts.
-    """
-    if type(oracle).counts_from is not FrequencyOracle.counts_from:
-        raise ParameterError(f"{oracle.protocol} lacks tallies that are support counts")
-    tally = Tally(np.asarray(counts), n)
-    tally.counts(oracle)
-    return tally
 
 
 def _draw(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Int64Array:

@@ -261,12 +261,11 @@ def _duplicate_seeds(round: _Round) -> _Finding:
 
 def _all_supporting(round: _Round) -> _Finding:
     """Test the number of reports that support every item: binomial among n honest reports."""
-    tally, reports_of_all = round.tally, round.oracle.laws.all_supporting
-    if reports_of_all is None:
+    tally, probability = round.tally, round.oracle.laws.all_supporting
+    if probability is None:
         return None
-    number, probability = tally.summary[reports_of_all.position], reports_of_all.probability
     return (
-        float(number),
+        float(tally.summary[0]),
         float(binomial_threshold(tally.n, probability, round.rate) - 1),
         f"reports that support every item; honest ones are {tally.n * probability:.3g} on average",
     )

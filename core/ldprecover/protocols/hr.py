@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
-from ldprecover.laws import AllSupporting, HitLaw, Laws, ReportSums
+from ldprecover.laws import HitLaw, Laws, ReportSums
 from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
@@ -149,7 +149,7 @@ class HR(FrequencyOracle):
         return replace(
             super().laws,
             hits=_HadamardHits(self.p, self.q, self.domain_size, self.hits),
-            all_supporting=AllSupporting(0, self.everything),
+            all_supporting=self.everything,
             report_sums=ReportSums(self.summary_size, self._masses, self._weights),
             log_likelihood=self._log_likelihood,
         )

@@ -19,7 +19,7 @@ from ldprecover.crafting.assigned_seeds import AssignedSeedCrafter
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.linear import LinearCrafter
 from ldprecover.errors import ParameterError
-from ldprecover.laws import AllSupporting, HitLaw, JointSupport, Laws, ReportSums
+from ldprecover.laws import HitLaw, JointSupport, Laws, ReportSums
 from ldprecover.protocols.description import OwnParameter, ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items, tiles
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
@@ -291,7 +291,7 @@ class LLH(FrequencyOracle):
             super().laws,
             hits=_LinearHits(self.p, self.q, self),
             joint_support=JointSupport(joint_support),
-            all_supporting=AllSupporting(0, self.everything),
+            all_supporting=self.everything,
             report_sums=ReportSums(self.summary_size, self._masses, self.support_sums),
             log_likelihood=self._log_likelihood,
         )
