@@ -70,7 +70,12 @@ def write_commands(app: Sphinx) -> None:
     """
     command = "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"
     result = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
-    text = re.sub(r"^Example: (.+)$", _example, result.stdout, flags=re.MULTILINE)
+    text = re.sub(
+        r"^Example: (.+)$",
+        lambda line: f"```console\n$ {html.unescape(line[1])}\n```",
+        result.stdout,
+        flags=re.MULTILINE,
+    )
     overview, *sections = re.split(r"^## `ldprecover (\w+)`\n", text, flags=re.MULTILINE)
     folder = HERE / "reference" / "commands"
     shutil.rmtree(folder, ignore_errors=True)
@@ -84,15 +89,10 @@ def write_commands(app: Sphinx) -> None:
         summary = section.strip().partition("\n\n")[0]
         rows += f"| [`ldprecover {name}`](commands/{name}.md) | {summary} |\n"
     usage = overview.partition("\n")[2].partition("**Commands**")[0]
-    pages = "\n".join(f"commands/{name}" for name in sections[::2])
     folder.with_suffix(".md").write_text(
         f"# Commands\n{usage}| command | |\n|---|---|\n{rows}\n"
-        f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+        "```{toctree}\n:hidden:\n:glob:\n\ncommands/*\n```\n"
     )
-
-
-def _example(line: re.Match[str]) -> str:
-    return f"```console\n$ {html.unescape(line[1])}\n```"
 
 
 def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:

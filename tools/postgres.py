@@ -72,10 +72,6 @@ class Cluster:
         """The socket it listens on."""
         return self._folder / ".s.PGSQL.5432"
 
-    @property
-    def running(self) -> bool:
-        return (self._data / "postmaster.pid").exists()
-
     def start(self) -> None:
         """Start it, also after a crash, and wait until it answers."""
         settings = {
@@ -165,7 +161,7 @@ class Cluster:
         try:
             yield name
         finally:
-            if self.running:
+            if (self._data / "postmaster.pid").exists():
                 self.drop(name)
 
     def _create(self, template: str, name: str | None = None) -> str:

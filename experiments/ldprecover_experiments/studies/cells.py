@@ -190,11 +190,6 @@ class RoundSimulation:
         law = laws.get(self.cell.attack.model, one_hot_tally)
         return law(self.oracle, self.weights, self.m, self.malicious_rng)
 
-    def earlier_tally(self) -> Tally:
-        """Return the tally of an earlier clean round of as many users from the same law."""
-        counts = self.earlier_rng.multinomial(self.genuine_users.n, self.genuine_users.frequencies)
-        return self.oracle.simulation.honest_tally(counts, self.earlier_rng)
-
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
         counts = self.genuine_users.counts
@@ -233,25 +228,20 @@ def simulate_round(
     `earlier` there is an earlier clean round, which changes no other random draw.
     """
     simulation = RoundSimulation(cell, genuine_users, seed)
-    packed = None
+    oracle, truth = simulation.oracle, genuine_users.frequencies
+    packed = previous = None
     if reports or cell.xi:
         both = simulation.genuine_reports(), simulation.malicious_reports()
-        genuine, malicious = (Tally.of(simulation.oracle, each) for each in both)
+        genuine, malicious = (Tally.of(oracle, each) for each in both)
         packed = np.concatenate(both)
     else:
-        genuine, malicious = (
-            simulation.oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng),
-            simulation.malicious_tally(),
-        )
+        genuine = oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng)
+        malicious = simulation.malicious_tally()
+    if earlier:  # as many users from the same law
+        rng = simulation.earlier_rng
+        previous = oracle.simulation.honest_tally(rng.multinomial(genuine_users.n, truth), rng)
     return PoisonedRound(
-        simulation.oracle,
-        genuine_users.frequencies,
-        genuine,
-        malicious,
-        simulation.targets,
-        packed,
-        simulation.earlier_tally() if earlier else None,
-        simulation.attack,
+        oracle, truth, genuine, malicious, simulation.targets, packed, previous, simulation.attack
     )
 
 
