@@ -31,8 +31,6 @@ class Housekeeping:
         self._stopping = threading.Event()
         self.last_run: float | None = None
         """End of the last run, in seconds since the epoch; None before the first."""
-        self.rows_to_delete = 0
-        """Keys and segments of deleted rounds; see `Deletion.remaining_rows`."""
 
     async def run(self) -> None:
         """Run every few seconds until cancelled; the current chunk is finished first."""
@@ -54,7 +52,6 @@ class Housekeeping:
         is_left = [self._try(task) for task in (self._keep_claim, self._delete, self._erase)]
         self.last_run = time.time()
         self._metrics.last_housekeeping.set(self.last_run)
-        self._metrics.rows_to_delete.set(self.rows_to_delete)
         return any(is_left)
 
     def _try(self, work: Callable[[], bool]) -> bool:
@@ -74,7 +71,8 @@ class Housekeeping:
         deleted = self._storage.deletion.delete_rest(
             for_seconds(_TASK_SECONDS, unless=self._stopping.is_set)
         )
-        self.rows_to_delete = 0 if deleted.done else self._storage.deletion.remaining_rows()
+        rows = 0 if deleted.done else self._storage.deletion.remaining_rows()
+        self._metrics.rows_to_delete.set(rows)
         return not deleted.done
 
     def _erase(self) -> bool:

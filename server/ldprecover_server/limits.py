@@ -266,7 +266,12 @@ class BodyMemory:
     `anonymous_seconds`, gets a 408.
     """
 
-    def __init__(self, limit: int, seconds: float = 30.0, anonymous_seconds: float = 10.0) -> None:
+    def __init__(
+        self,
+        limit: int,
+        seconds: float = BODY_SECONDS,
+        anonymous_seconds: float = ANONYMOUS_BODY_SECONDS,
+    ) -> None:
         self.budget = MemoryBudget(limit)
         self.threads = CapacityLimiter(1)  # decoded JSON takes many times the memory of its text
         self.timeouts = Timeouts(seconds)
@@ -279,7 +284,7 @@ class Limits:
     def __init__(self, settings: Settings) -> None:
         self.max_body_bytes = settings.max_body_bytes
         self.verdict_reports = settings.verdict_reports
-        self.bodies = BodyMemory(settings.queue_bytes, BODY_SECONDS, ANONYMOUS_BODY_SECONDS)
+        self.bodies = BodyMemory(settings.queue_bytes)
         self.decoded = MemoryBudget(max(ANONYMOUS_BYTES, DECODED_BYTES // settings.workers))
         """For large bodies of anonymous callers, from decoding to the response. Decoded they take
         up to 20 times the memory, and an analysis may wait for minutes with them."""

@@ -22,7 +22,8 @@ request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 def configure(format: LogFormat) -> None:
     """Write the log of this process, including uvicorn's, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if format == "json" else _Console())
+    console = _Console("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(_Json() if format == "json" else console)
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.getLogger("uvicorn.error").addFilter(_without_repeats)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it logs each step at INFO
@@ -52,9 +53,6 @@ _without_repeats = _WithoutRepeats()
 
 
 class _Console(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-
     def formatTime(  # noqa: N802
         self, record: logging.LogRecord, datefmt: str | None = None
     ) -> str:

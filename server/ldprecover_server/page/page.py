@@ -56,30 +56,10 @@ class PageFile:
     gzip_body: bytes = field(repr=False)
     digest: str
 
-    def response(
-        self, accept_encoding: str = "", if_none_match: str = ""
-    ) -> tuple[int, dict[str, str], bytes]:
-        """Return status, headers and body of the response to a request with these headers."""
-        accepts_gzip = any(
-            coding.strip().lower() in ("gzip", "*")
-            and weight.replace(" ", "").lower() not in ("q=0", "q=0.0")
-            for coding, _, weight in (part.partition(";") for part in accept_encoding.split(","))
-        )
-        etag = f'"{self.digest}{"-gzip" if accepts_gzip else ""}"'
-        headers = {**HEADERS, "ETag": etag}
-        if {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")} & {etag, "*"}:
-            return 304, headers, b""
-        headers["Content-Type"] = self.media_type
-        if accepts_gzip:
-            return 200, {**headers, "Content-Encoding": "gzip"}, self.gzip_body
-        return 200, headers, self.body
-
     @classmethod
     def of(cls, name: str, body: bytes) -> "PageFile":
         """Return the file with this name and content."""
         media_type = _TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "text/plain"
-        if media_type.startswith("text/"):
-            media_type += "; charset=utf-8"
         digest = hashlib.sha256(body).hexdigest()[:32]
         return cls(media_type, body, gzip.compress(body, 9, mtime=0), digest)
 

@@ -120,11 +120,6 @@ class Rounds(Repository):
                 query = query.where(rounds.c.seq < find_round(connection, before).seq)
             return [_stored(row) for row in connection.execute(query)]
 
-    def oracle(self, seq: int) -> FrequencyOracle:
-        """Return a round's oracle. Raises RoundNotFoundError and PluginNotLoadedError."""
-        with self.database.read() as connection:
-            return oracle_of(_row(connection, seq))
-
     def labels(self, seq: int) -> bytes:
         """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
         with self.database.read() as connection:
@@ -219,7 +214,9 @@ def read_labels(connection: sa.Connection, seq: int) -> bytes:
 
 def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
     """Return a round's parameters. Raises RoundNotFoundError and PluginNotLoadedError."""
-    row = _row(connection, seq)
+    row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, NOT_GONE)).one_or_none()
+    if row is None:
+        raise RoundNotFoundError("the round was deleted")
     oracle_of(row)
     return RoundParameters(
         row.protocol,
@@ -264,13 +261,6 @@ def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     if row is None:
         raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
     return _stored(row)
-
-
-def _row(connection: sa.Connection, seq: int) -> Any:
-    row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, NOT_GONE)).one_or_none()
-    if row is None:
-        raise RoundNotFoundError("the round was deleted")
-    return row
 
 
 def number_of_reports() -> sa.ScalarSelect[int]:

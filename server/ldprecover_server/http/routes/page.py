@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from ldprecover_interface import paths
 from ldprecover_server import page
+from ldprecover_server.http.responses import accepts_gzip, is_current
 
 router = APIRouter(include_in_schema=False)
 
@@ -26,7 +27,12 @@ async def file(request: Request, name: str) -> Response:
 def _respond(request: Request, name: str) -> Response:
     if name not in _FILES:
         raise HTTPException(404)
-    accept_encoding = request.headers.get("accept-encoding", "")
-    if_none_match = request.headers.get("if-none-match", "")
-    status, headers, body = _FILES[name].response(accept_encoding, if_none_match)
-    return Response(body, status, headers)
+    file, is_zipped = _FILES[name], accepts_gzip(request)
+    etag = f'"{file.digest}{"-gzip" if is_zipped else ""}"'
+    headers = {**page.HEADERS, "ETag": etag}
+    if is_current(request, etag):
+        return Response(status_code=304, headers=headers)
+    if is_zipped:
+        headers["Content-Encoding"] = "gzip"
+    body = file.gzip_body if is_zipped else file.body
+    return Response(body, headers=headers, media_type=file.media_type)
