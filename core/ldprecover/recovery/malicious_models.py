@@ -9,6 +9,8 @@ to support many do not, and no OLH report can be made to over a large domain. `p
 them as their `crafted_model`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
