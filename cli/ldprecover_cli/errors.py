@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldprecover_client.errors import RefusedError
 
-_SLUG_HINTS = {
+_HINTS = {
     "forbidden": "`ldprecover admin key create --scope` makes another key",
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover admin ticket` makes "
     "them",
@@ -28,7 +28,19 @@ _SLUG_HINTS = {
     "report-key-needed": "give a report key with --key; `ldprecover admin key create --scope "
     "report` makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
+    "EpsilonTooHighError": "--max-epsilon raises the limit, and how much your report may reveal "
+    "about you",
+    "EpsilonSpentError": "skip this round, or raise the limit with --max-total-epsilon, and how "
+    "much all rounds may reveal about you",
+    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover admin key create --scope report` "
+    "makes one",
+    "ticket": "--ticket gives one, and `ldprecover admin ticket` makes them",
+    "silent": "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL",
+    "slow": "the server answers, but it or the network is slow; with an analyst or admin key a "
+    "running analysis continues, and the same command again shows its result",
+    "tls": "use http:// for a server without TLS",
 }
+"""Hints by the problem that a server states, or by the client's error."""
 
 _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
@@ -135,39 +147,17 @@ def check_items(labels: Sequence[str], items: Sequence[str], round: str | None) 
 
 
 def _hint(error: Exception) -> str:
-    from ldprecover_client.errors import AccessError, RefusedError, UnansweredError
+    from ldprecover_client._httpx import httpx
+    from ldprecover_client.errors import RefusedError, UnansweredError
 
+    reason = getattr(error, "needs", None) or type(error).__name__
     if isinstance(error, RefusedError):
         needs_key = error.slug == "body-too-large" and "report key" in (error.detail or "")
-        return _SLUG_HINTS.get("report-key-needed" if needs_key else error.slug, "")
-    if isinstance(error, UnansweredError) and error.status is None:
+        reason = "report-key-needed" if needs_key else error.slug
+    elif isinstance(error, UnansweredError) and error.status is None:
+        reason = "silent"
         if "SSL" in str(error):
-            return "use http:// for a server without TLS"
-        return _SLOW_HINT if _timed_out(error) else _NO_ANSWER_HINT
-    needs = error.needs if isinstance(error, AccessError) else None
-    return _HINTS.get(needs or type(error).__name__, "")
-
-
-_HINTS = {
-    "EpsilonTooHighError": "--max-epsilon raises the limit, and how much your report may reveal "
-    "about you",
-    "EpsilonSpentError": "skip this round, or raise the limit with --max-total-epsilon, and how "
-    "much all rounds may reveal about you",
-    "key": "--key or LDPRECOVER_KEY gives one, and `ldprecover admin key create --scope report` "
-    "makes one",
-    "ticket": "--ticket gives one, and `ldprecover admin ticket` makes them",
-}
-_NO_ANSWER_HINT = (
-    "start a server with `ldprecover serve`, or name yours with --url or LDPRECOVER_URL"
-)
-_SLOW_HINT = (
-    "the server answers, but it or the network is slow; with an analyst or admin key a running "
-    "analysis continues, and the same command again shows its result"
-)
-
-
-def _timed_out(error: Exception) -> bool:
-    """Return whether the connection was made, and then the server took too long."""
-    from ldprecover_client._httpx import httpx
-
-    return isinstance(error.__cause__, httpx.ReadTimeout | httpx.WriteTimeout)
+            reason = "tls"
+        elif isinstance(error.__cause__, httpx.ReadTimeout | httpx.WriteTimeout):
+            reason = "slow"
+    return _HINTS.get(reason, "")

@@ -17,9 +17,9 @@ import threading
 import time
 from multiprocessing.process import BaseProcess
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
-from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from ldprecover import PluginError, counting, plugins
@@ -29,6 +29,9 @@ from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
+
+if TYPE_CHECKING:  # workers of analyses import this module, and need no FastAPI
+    from fastapi import FastAPI
 
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
