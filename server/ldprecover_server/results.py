@@ -61,7 +61,7 @@ class Results:
         Raises as `counted` does.
         """
         # Before the tally: with a seed the round is closed, and the tally is final.
-        stored, _ = self.look_up(identifier, key)
-        round, tally = self.counted(stored.id, key)
+        stored, round = self.look_up(identifier, key)
+        tally = self._storage.rounds.tally(round.seq, round.oracle.summary_size)
         parameters = self._storage.rounds.parameters(round.seq)
         return RoundExport(round.id, round.name, parameters, tally, seed=stored.seed)

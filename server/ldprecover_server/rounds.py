@@ -138,15 +138,8 @@ class Rounds:
         """Return the immutable part of a stored round. Raises PluginNotLoadedError."""
         info = self.cached(stored.id)
         if info is None:
-            info = RoundInfo(
-                stored.seq,
-                stored.id,
-                stored.name,
-                stored.oracle,
-                stored.labels_bytes,
-                stored.access,
-                stored.read_access,
-            )
+            names = RoundInfo.__dataclass_fields__
+            info = RoundInfo(**{name: getattr(stored, name) for name in names})
             self._infos.add(stored.id, info)
         if self._ids.get(stored.name) != stored.id:
             self._ids.add(stored.name, stored.id)

@@ -29,7 +29,6 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 _PUBLISH_SECONDS = 1.0
 """The longest delay until a scrape of another process sees a request."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?", re.IGNORECASE)
-_LOCALHOST = "localhost"
 _PIECE_BYTES = 1 << 15
 """Bytes of a body that are sent in one step. Smaller responses do not count."""
 
@@ -119,21 +118,17 @@ class AllowedHosts:
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
         self._app = app
-        self._names = frozenset((_LOCALHOST, *names))
+        self._names = frozenset((True, "localhost", *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if scope["type"] == "http":
             for name, value in scope["headers"]:
-                if name == b"host" and not self._allows(value):
+                if name == b"host" and _parse(value) not in self._names:
                     app = problem_response(
                         HostError(f"{value[:80].decode('latin-1')!r} is not a name of this server")
                     )
         await app(scope, receive, send)
-
-    def _allows(self, value: bytes) -> bool:
-        host = _parse(value)
-        return host is True or host in self._names
 
 
 @functools.lru_cache(maxsize=64)

@@ -127,11 +127,15 @@ def install(app: FastAPI) -> None:
     async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)
 
-    app.add_exception_handler(errors.ServiceError, on_error)
-    app.add_exception_handler(ClientDisconnect, on_disconnect)
-    app.add_exception_handler(LDPRecoverError, on_error)
-    app.add_exception_handler(RequestValidationError, on_validation)
-    app.add_exception_handler(HTTPException, on_http)
+    app.exception_handlers.update(
+        {
+            errors.ServiceError: on_error,
+            ClientDisconnect: on_disconnect,
+            LDPRecoverError: on_error,
+            RequestValidationError: on_validation,
+            HTTPException: on_http,
+        }
+    )
 
 
 def _invalid_parameters(error: RequestValidationError, route: APIRoute) -> list[tuple[str, str]]:

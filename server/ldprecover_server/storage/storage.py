@@ -36,7 +36,7 @@ class Storage(Repository):
         statement_seconds: float | None = None,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
-        database = _connect(url, pool_size=pool_size, statement_seconds=statement_seconds)
+        database = _connect(url, pool_size, statement_seconds)
         super().__init__(database, clock)
         self._commit = Commit(database)
         self.rounds = Rounds(database, clock)
@@ -113,7 +113,7 @@ class Storage(Repository):
         return check(self.database)
 
 
-def _connect(url: str, *, pool_size: int = 10, statement_seconds: float | None = None) -> Database:
+def _connect(url: str, pool_size: int, statement_seconds: float | None) -> Database:
     """Return the database at sqlite:///FILE or postgresql+psycopg://...; it connects on first use.
 
     A Postgres statement without an answer after `statement_seconds` fails. Raises

@@ -4,7 +4,6 @@ from fastapi import FastAPI
 
 from ldprecover_interface import paths
 from ldprecover_server.http.routes import (
-    analysis,
     operation,
     page,
     planning,
@@ -20,6 +19,6 @@ def install(app: FastAPI) -> None:
     app.include_router(results.router, prefix=paths.ROUND)
     app.include_router(results.router)
     app.include_router(results.round_router)
-    for module in (analysis, rounds, planning, operation, page):
+    for module in (rounds, planning, operation, page):
         app.include_router(module.router)
     reference.install(app)

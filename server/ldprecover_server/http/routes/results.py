@@ -1,17 +1,20 @@
-"""Results of a round: frequencies, recoveries from poisoning, and certificates."""
+"""Results of a round: frequencies, recoveries and their methods, certificates, and alarms."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.items import with_labels
+from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
+from ldprecover.items import MAX_CANARIES, with_labels
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
+from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
 from ldprecover_interface.base import MAX_HISTORY, Message
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
@@ -292,3 +295,79 @@ def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:
         "seed": [message.seed] * len(items),
     }
     return _columns_as_csv(f"certificate-{message.round}", columns)
+
+
+@round_router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
+async def list_methods(round: ReadableRound, caller: Reader) -> Methods:
+    """List the recovery methods with their inputs and options, and whether this round fits them."""
+    methods = await caller.services.analyses.methods(round, caller)
+    summaries = [
+        MethodSummary(
+            name=method.name,
+            summary=method.summary,
+            needs=sorted(method.needs),
+            source=source,
+            better_with=sorted(method.better_with),
+            uses=sorted(method.uses),
+            gives=method.gives,
+            cost=method.cost,
+            options=[
+                MethodOption(**asdict(option) | {"choices": list(option.choices)})
+                for option in method.options
+            ],
+            available=reason is None,
+            reason=reason,
+        )
+        for method, source, reason in methods
+    ]
+    return Methods(round=round.id, methods=summaries)
+
+
+@round_router.get(
+    paths.ALARMS,
+    response_model=Alarms,
+    responses={
+        200: AS_CSV,
+        **problems(
+            *READ,
+            *ANALYSIS,
+            NoReportsError,
+            ReportsGoneError,
+            InvalidRequestError,
+            InvalidParameterError,
+        ),
+    },
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def get_alarms(
+    request: Request,
+    round: ReadableRound,
+    caller: Reader,
+    rate: Annotated[
+        float, Query(ge=LEAST_RATE, lt=0.5, description="False-alarm rate of each alarm.")
+    ] = DEFAULT_RATE,
+    canary: Annotated[
+        list[str],
+        Query(
+            max_length=MAX_CANARIES,
+            description="Label of an item that is known to be held by nobody; repeatable.",
+        ),
+    ] = [],  # noqa: B006  FastAPI copies it
+    form: Format = "json",
+) -> Response:
+    """Test a round for reports that honest users do not send; some tests read all reports."""
+    result = await cancel_on_disconnect(
+        request.receive, caller.services.analyses.alarms(round, rate, canary, caller)
+    )
+    alarms = [
+        Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})
+        for alarm in result.alarms
+    ]
+    if form == "csv":
+        rows = (tuple(alarm.model_dump().values()) for alarm in alarms)
+        return csv(f"alarms-{round.id}", tuple(Alarm.model_fields), rows)
+    return json_response(
+        Alarms.model_construct(
+            round=round.id, n=result.n, reports_read=result.reports_read, alarms=alarms
+        )
+    )
