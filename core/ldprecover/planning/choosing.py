@@ -79,7 +79,8 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
     names = list(PROTOCOLS) if protocols is None else list(protocols)
     if not names:
         raise ParameterError("protocols must name at least one")
-    candidates = [_candidate(frequency_oracle(name, epsilon, d), n) for name in names]
+    targets = max(1, min(_TARGETS, d // 2))
+    candidates = [candidate(frequency_oracle(name, epsilon, d), n, targets) for name in names]
     gain = min(each.gain for each in candidates)
     error = min(each.standard_error for each in candidates)
     size = min(max(each.report_size, _FRAME) for each in candidates)
@@ -100,32 +101,21 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
     return Choice(tuple(order))
 
 
-def stored_bytes(oracle: FrequencyOracle, n: int) -> int:
-    """Return the bytes that a round of n reports stores for the methods that read reports.
-
-    The tally is enough if it is the histogram of the reports; otherwise they read every report.
-    """
-    reports = 0 if oracle.traits.histogram else n * oracle.wire.size
-    return _INTEGER * oracle.summary_size + reports
-
-
 def proposed_retention(oracle: FrequencyOracle) -> str:
     """Return a round's `retention` under which the methods that read reports remain possible."""
     return "none" if oracle.traits.histogram else "forever"
 
 
-def _candidate(oracle: FrequencyOracle, n: int) -> Candidate:
-    d = oracle.domain_size
-    targets = max(1, min(_TARGETS, d // 2))
-    error = math.sqrt(float(oracle.variance(1 / d, n)))
+def candidate(oracle: FrequencyOracle, n: int, targets: int) -> Candidate:
+    """Return a protocol and its costs for n users, without a score."""
     return Candidate(
         oracle,
-        error,
+        math.sqrt(float(oracle.variance(1 / oracle.domain_size, n))),
         worst_change(oracle, 1.0, targets, 0.0).rise,
         targets,
         oracle.wire.size,
         float(oracle.hash_tests) * n,
-        stored_bytes(oracle, n),
+        _INTEGER * oracle.summary_size + (0 if oracle.traits.histogram else n * oracle.wire.size),
     )
 
 

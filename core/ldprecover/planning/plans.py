@@ -9,8 +9,7 @@ from statistics import NormalDist
 from typing import Any
 
 from ldprecover.errors import ParameterError
-from ldprecover.estimation.theory import worst_change
-from ldprecover.planning.choosing import choose, proposed_retention, stored_bytes
+from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.planning.request import PlanRequest, Unknown
 from ldprecover.planning.solving import solve
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
@@ -128,8 +127,8 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         return PlannedRound(protocol, {}, str(error))
     d = oracle.domain_size
     r = min(request.targets_of(d), d - 1)
-    gain = worst_change(oracle, 1.0, r, 0.0).rise  # in units of beta
-    beta = request.share if request.gain is None else min(1.0, request.gain / gain)
+    costs = candidate(oracle, users, r)  # the gain is in units of beta
+    beta = request.share if request.gain is None else min(1.0, request.gain / costs.gain)
     # The variance is linear in the frequency, so its maximum is at an end.
     largest = math.sqrt(max(float(oracle.variance(f, users)) for f in (0.0, 1.0)))
     normal = NormalDist()
@@ -143,13 +142,13 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         standard_error,
         normal.inv_cdf((1 + _CONFIDENCE) / 2) * standard_error,
         normal.inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
-        oracle.wire.size,
-        float(oracle.hash_tests) * users,
-        stored_bytes(oracle, users),
+        costs.report_size,
+        costs.hash_tests,
+        costs.stored_bytes,
         proposed_retention(oracle),
         r,
         beta,
-        beta * gain,
+        beta * costs.gain,
         request.leads_of(oracle, users).least_safe(beta),
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH, ParameterError, frequency_oracle
-from ldprecover.planning.choosing import choose, proposed_retention, stored_bytes
+from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import MGA
 
@@ -58,7 +58,6 @@ def test_candidate_costs_are_the_oracles(protocol: str) -> None:
     assert one.oracle == oracle
     assert one.standard_error == pytest.approx(math.sqrt(float(oracle.variance(1 / d, n))))
     assert (one.report_size, one.hash_tests) == (oracle.wire.size, n * oracle.hash_tests)
-    assert one.stored_bytes == stored_bytes(oracle, n)
     assert one.targets == 10
 
 
@@ -90,8 +89,8 @@ def test_histograms_store_the_same_for_any_users(
     protocol: str, stored: int, retention: str
 ) -> None:
     oracle = frequency_oracle(protocol, 0.5, 102)
-    assert stored_bytes(oracle, 10**6) == stored
-    assert (stored_bytes(oracle, 10**12) == stored) == (retention == "none")
+    assert candidate(oracle, 10**6, 10).stored_bytes == stored
+    assert (candidate(oracle, 10**12, 10).stored_bytes == stored) == (retention == "none")
     assert proposed_retention(oracle) == retention
 
 
