@@ -20,8 +20,8 @@ SUFFIXES = (".py", ".js", ".md")
 VENDORED = "/static/swagger-ui/"
 
 _PYTHON = re.compile(
-    r"""(?P<prose>\s+|#[^\n]*|[a-zA-Z]*(?P<quote>\"{3}|'{3}|["'])(\\.|(?!(?P=quote)).)*(?P=quote))"""
-    r"|\w+|.",
+    r"""(?P<prose>\s+|#[^\n]*|"""
+    r"""[a-zA-Z]*(?P<quote>\"{3}|'{3}|["'])(\\.|(?!(?P=quote)).)*(?P=quote))|\w+|.""",
     re.DOTALL,
 )
 _JAVASCRIPT = re.compile(
