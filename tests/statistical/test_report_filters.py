@@ -16,8 +16,8 @@ import pytest
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
+from ldprecover.recovery.unmixing.filters.set_scans import best_set, pair_scores
 
 pytestmark = pytest.mark.statistical
 

@@ -291,10 +291,6 @@ def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ..
     return tuple(rounds)
 
 
-def _no_reason(_: FrequencyOracle) -> str | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Method:
     """A recovery method: its name, a summary in one line, its function, and its requirements.
@@ -316,7 +312,7 @@ class Method:
     gives: Literal["distribution", "sum-one", "frequencies"] = "distribution"
     cost: str = "O(d log d)"
     options: tuple[Option, ...] = ()
-    unfit: Callable[[FrequencyOracle], str | None] = _no_reason
+    unfit: Callable[[FrequencyOracle], str | None] = lambda _: None
 
     def refusal(self, oracle: FrequencyOracle, available: frozenset[str]) -> str | None:
         """Return why the method cannot run under this protocol with the `available` NEEDS, or None.

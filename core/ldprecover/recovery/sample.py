@@ -115,7 +115,7 @@ class Sample:
     def count(self, lines: Lines) -> Int64Array:
         """Return how many reports have the bit of each line."""
         if self.multiplicities is None:
-            return np.asarray(np.bitwise_count(lines).sum(axis=1, dtype=np.int64))
+            return np.bitwise_count(lines).sum(axis=1, dtype=np.int64)
         return lines @ self.multiplicities
 
     def pair_counts(self, items: Int64Array) -> Int64Array:

@@ -34,5 +34,4 @@ def project_simplex(x: ArrayLike) -> FloatArray:
     # sums to less than 1, while the running sum of many items has lost digits.
     least = candidates[positive - 1]
     margin = (1 - (candidates[:positive] - least).sum()) / positive
-    projected: FloatArray = np.maximum((below - least) + margin, 0.0)
-    return projected
+    return np.maximum((below - least) + margin, 0.0)

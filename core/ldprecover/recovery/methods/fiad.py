@@ -38,8 +38,7 @@ class Group:
     def involved(self) -> Int64Array:
         """The items of all abnormal sets."""
         mask = np.bitwise_or.reduce(self.masks)
-        involved: Int64Array = self.items[mask >> np.arange(self.items.size) & 1 == 1]
-        return involved
+        return self.items[mask >> np.arange(self.items.size) & 1 == 1]
 
 
 def abnormal_itemsets(

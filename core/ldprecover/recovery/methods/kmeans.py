@@ -41,8 +41,7 @@ def two_means(points: FloatArray) -> BoolArray:
             break
         labels = nearer
         centres = np.stack([centred[~labels].mean(axis=0), centred[labels].mean(axis=0)])
-    in_second: BoolArray = labels != labels[0]
-    return in_second
+    return labels != labels[0]
 
 
 def _clusters(inputs: RecoveryInputs) -> tuple[FloatArray, FloatArray, str]:

@@ -35,8 +35,7 @@ def _norm_mul(values: FloatArray) -> FloatArray:
             "norm: no estimate is positive, so there is nothing to scale to sum one"
         )
     clipped /= top  # the sum of huge numbers stays finite
-    scaled: FloatArray = clipped / clipped.sum()
-    return scaled
+    return clipped / clipped.sum()
 
 
 def _norm_cut(values: FloatArray) -> FloatArray:
@@ -71,14 +70,9 @@ def _normalization(values: FloatArray) -> FloatArray:
     """
     with np.errstate(over="ignore"):
         raised = values - values.min()
-    top = raised.max()
-    if not math.isfinite(top):
+    if not np.isfinite(raised).all():
         raise ParameterError("norm: the estimates are too far apart to be subtracted")
-    if top == 0:
-        return np.full(values.size, 1 / values.size)
-    raised /= top
-    scaled: FloatArray = raised / raised.sum()
-    return scaled
+    return _norm_mul(raised) if raised.any() else np.full(values.size, 1 / values.size)
 
 
 def _rsn(inputs: RecoveryInputs) -> FloatArray:

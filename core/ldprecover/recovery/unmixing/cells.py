@@ -43,8 +43,8 @@ class Cells:
         Raises ParameterError if the others hardly determine a combination of the dropped cells.
         """
         sums = required(oracle.laws.report_sums, oracle.protocol, "a list of all its reports")
-        rows = _centred(oracle, dropped)
         q = oracle.q
+        rows = oracle.supports(dropped.astype(oracle.wire.dtype)).astype(np.float64) - q
         matrix = np.eye(dropped.size) - (1 + rows @ rows.T / (q * (1 - q))) / sums.number
         if dropped.size and np.linalg.eigvalsh(matrix)[0] < THRESHOLDS.least_known:
             raise ParameterError("the other cells do not determine the dropped ones")
@@ -83,13 +83,11 @@ class Cells:
     def _projected(self, histogram: FloatArray) -> FloatArray:
         weights = self._centred_counts(histogram) / self._item_norm
         even = histogram.sum() / self.sums.number
-        expected: FloatArray = even + self.sums.masses(weights) - self.oracle.q * weights.sum()
-        return expected
+        return even + self.sums.masses(weights) - self.oracle.q * weights.sum()
 
     def _centred_counts(self, histogram: FloatArray) -> FloatArray:
         """Return the products of a histogram with e_v of each item."""
-        counts: FloatArray = self.sums.counts(histogram) - self.oracle.q * histogram.sum()
-        return counts
+        return self.sums.counts(histogram) - self.oracle.q * histogram.sum()
 
     @property
     def _item_norm(self) -> float:
@@ -104,8 +102,7 @@ class Cells:
     def inflation(self) -> FloatArray:
         """Return by how much the dropped cells raise the variance of each item's estimate."""
         lost = (self._rows * (self._inverse @ self._rows)).sum(axis=0) / self._item_norm
-        inflation: FloatArray = 1 + lost
-        return inflation
+        return 1 + lost
 
 
 def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
@@ -158,9 +155,3 @@ def _possible(oracle: FrequencyOracle, expected: FloatArray) -> FloatArray:
     """Return expectations clipped to what honest users may send, whatever they hold."""
     p, q, even = oracle.p, oracle.q, max(float(expected.mean()), _LEAST)
     return np.clip(expected, even * (1 - p) / (1 - q), even * p / q)
-
-
-def _centred(oracle: FrequencyOracle, cells: Int64Array) -> FloatArray:
-    """Return e_v of some cells, (cells, d)."""
-    reports = cells.astype(oracle.wire.dtype)
-    return oracle.supports(reports).astype(np.float64) - oracle.q

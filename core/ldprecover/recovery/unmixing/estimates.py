@@ -76,20 +76,18 @@ def estimates_of_histogram(
     sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation()))
     search = SetSearch(cells, histogram)
     raised = targets or search.best(z)
+    number = cells.dropped.size
+    kinds = "one kind of report" if number == 1 else f"{number:,} kinds of reports"
+    what = f"{kinds} that far too many users sent"
     return NoisyEstimates(
         z,
         sd,
         n,
         suspects={} if targets else dict.fromkeys(raised, 1.0),
-        dropped=(_description(cells.dropped.size, dropped),) if cells.dropped.size else (),
+        dropped=(Dropped("frequent reports", what, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
         additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
     )
-
-
-def _description(cells: int, reports: int) -> Dropped:
-    which = "one kind of report" if cells == 1 else f"{cells:,} kinds of reports"
-    return Dropped("frequent reports", f"{which} that far too many users sent", reports)
 
 
 def noise_sd(

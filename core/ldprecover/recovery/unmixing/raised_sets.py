@@ -63,8 +63,7 @@ class Preference(NamedTuple):
 
     def logarithm(self, k: FloatArray) -> FloatArray:
         """Return the logarithm of the frequency for each k, -inf for none."""
-        logarithms: FloatArray = _logarithms(self, int(k.max(initial=0)))[k.astype(int)]
-        return logarithms
+        return _logarithms(self, int(k.max(initial=0)))[k.astype(int)]
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +72,7 @@ def _logarithms(preference: Preference, largest: int) -> FloatArray:
     numbers = range(largest + 1)
     ways = np.array([float(math.comb(each, preference.subset_size)) for each in numbers])
     with np.errstate(divide="ignore"):
-        return np.asarray(preference.tilt * np.array(numbers) + np.log(ways), np.float64)
+        return preference.tilt * np.array(numbers) + np.log(ways)
 
 
 class _Candidate(NamedTuple):
@@ -142,19 +141,15 @@ class SetSearch:
         if share <= 0:
             return None
         total = float(self._without_dropped(law).sum())
+        oracle, filled = self._cells.oracle, self._cells.filled(law)
+        support = self._sums.counts(filled) - oracle.q * filled.sum()
         return Addition(
             share * total,
             error * total,
             (share / error) ** 2 / 2,
-            self._estimates(law) / total,
+            support / (oracle.p - oracle.q) / total,
             is_raising,
         )
-
-    def _estimates(self, law: FloatArray) -> FloatArray:
-        oracle, filled = self._cells.oracle, self._cells.filled(law)
-        support = self._sums.counts(filled) - oracle.q * filled.sum()
-        estimates: FloatArray = support / (oracle.p - oracle.q)
-        return estimates
 
     def _likeliest(self, items: Int64Array, number: int) -> list[Preference]:
         """Return the preferences with which a set explains most."""
@@ -274,7 +269,7 @@ class SetSearch:
             added = others - weights
             products = self._sums.counts(added * self._residual) + product
             totals = self._sums.counts(added) + total
-            return np.asarray(products / np.maximum(totals, _LEAST_NORM))
+            return products / np.maximum(totals, _LEAST_NORM)
 
         return changed(of_more), changed(of_less)
 

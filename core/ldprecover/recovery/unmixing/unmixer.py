@@ -171,7 +171,7 @@ class _Unmixer:
         everywhere = on_some(self._z.size, uniform=True)
         spikes = on_some(self._z.size, uniform=False)
         family = AttackFamily(self.sums, log_prior, laws, coarse_laws, spikes)
-        yield from family.hypotheses(model, self._shifts)
+        yield from family.hypotheses(model.hypotheses, self._shifts)
         # Equal spikes on all items raise none above others: the laws of users have their net.
         (equal,) = set(everywhere) - set(spikes)
         even = [(relation, NONE) for relation in self.sums.even_surplus()]
@@ -200,7 +200,8 @@ class _Unmixer:
         if self._shared_sums is not None:
             families.append(replace(family, sums=self._shared_sums, unshifted=False))
         balance = self._known_items.balance
-        for hypothesis in chain(*(each.hypotheses(model, self._shifts) for each in families)):
+        attacks = (each.hypotheses(model.hypotheses, self._shifts) for each in families)
+        for hypothesis in chain(*attacks):
             if balance is None:
                 yield hypothesis
                 continue
@@ -400,7 +401,7 @@ class _Unmixer:
                 coarse_spikes,
                 unshifted=True,
             )
-            hypotheses += family.hypotheses(model, self._shifts)
+            hypotheses += family.hypotheses(model.hypotheses, self._shifts)
         return likely(hypotheses, PRIOR.most_hypotheses_with_history)
 
     def _shapes(self, kind: str) -> tuple[Shape, ...]:

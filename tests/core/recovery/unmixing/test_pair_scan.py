@@ -9,7 +9,7 @@ from ldprecover import OUE
 from ldprecover.distributions import log_choose
 from ldprecover.protocols import crafter_of
 from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
+from ldprecover.recovery.unmixing.filters.set_scans import best_set, pair_scores
 
 
 @pytest.mark.parametrize("t", [3, 7, 10, 20])

@@ -12,7 +12,7 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
-from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
+from ldprecover.recovery.unmixing.filters.set_scans import best_set_of_triples, triple_scores
 from ldprecover.recovery.unmixing.prior import Thresholds
 
 D = 40

@@ -161,5 +161,4 @@ def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetLaw
     surplus = together * none - t * a0
     equations = np.outer(surplus, rho - 1)
     np.fill_diagonal(equations, together * none * (rho - 1) - (a1 - a2) - t * (a2 - a0))
-    masses: FloatArray = np.linalg.lstsq(equations, -surplus)[0]
-    return masses
+    return np.linalg.lstsq(equations, -surplus)[0]

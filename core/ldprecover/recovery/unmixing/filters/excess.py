@@ -55,7 +55,7 @@ def _mixture(observed: Int64Array, laws: FloatArray, weights: FloatArray) -> Flo
     both = np.array([c * sums[0] - b * sums[1], a * sums[1] - b * sums[0]])
     determinant = a * c - b * b
     if determinant > 1e-12 * a * c and (both >= 0).all():
-        return np.asarray(both / determinant @ laws)
+        return both / determinant @ laws
     # One coefficient is 0: the other is that of its law alone. Take the better of the two.
     best = int(np.argmax(alone * sums))
-    return np.asarray(max(float(alone[best]), 0.0) * laws[best])
+    return max(float(alone[best]), 0.0) * laws[best]

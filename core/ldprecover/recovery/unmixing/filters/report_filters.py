@@ -15,7 +15,7 @@ from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.filters.debias import SetLaw, unbiased
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.mass_balance import (
@@ -72,22 +72,11 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     Dropped are, in this order: reports of sizes that honest ones hardly ever have; reports that
     support too many items of a set that too many reports share, for up to three sets; without such
     a set, reports of sizes that are too frequent. Five passes over clean reports, at most 24;
-    memory does not grow with their number. If `unfit` has a reason, all reports pass.
+    memory does not grow with their number. They must be of an oracle that is not `unfit`.
 
     Raises ParameterError if there are no reports, or none passes.
     """
-    oracle = source.oracle
-    reason = unfit(oracle)
-    if reason is not None:
-        tally = source.tally()
-        if not tally.n:
-            raise ParameterError("there are no reports to filter")
-        unfiltered = estimates_of_counts(
-            oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n
-        )
-        return replace(unfiltered, notes=(f"Reports were not filtered: {reason}.",))
-
-    first = source.total(sized_tally)
+    oracle, first = source.oracle, source.total(sized_tally)
     if not first.tally.n:
         raise ParameterError("there are no reports to filter")
     law, observed = oracle.laws.size_law().probabilities(), first.sizes
@@ -169,7 +158,7 @@ def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:
     expected = sizes.sum() * law
     limit = THRESHOLDS.rare_offset + THRESHOLDS.rare_factor * expected
     rare = law <= THRESHOLDS.rare
-    return np.asarray((expected <= THRESHOLDS.impossible) | (rare & (sizes > limit)))
+    return (expected <= THRESHOLDS.impossible) | (rare & (sizes > limit))
 
 
 def _too_frequent(sizes: Int64Array, law: FloatArray, sizes_passing: BoolArray) -> BoolArray:

@@ -80,14 +80,15 @@ def _measure_passing(
     return measure(sample[report_filter.of(sample.oracle, sample.reports)])
 
 
+@dataclass
 class DroppedReports:
     """The tally of dropped reports, and the reports, packed. It adds in place.
 
     `packed` is None if they are more than 8 MiB, or are not to be held.
     """
 
-    def __init__(self, tally: Tally, packed: bytearray | None) -> None:
-        self.tally, self.packed = tally, packed
+    tally: Tally
+    packed: bytearray | None
 
     def __iadd__(self, other: "DroppedReports") -> "DroppedReports":
         self.tally += other.tally

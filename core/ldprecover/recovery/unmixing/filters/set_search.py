@@ -18,7 +18,6 @@ from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.mass_balance import mass_balance
-from ldprecover.recovery.unmixing.filters.pair_scan import NO_SCORE, best_set, pair_scores
 from ldprecover.recovery.unmixing.filters.rules import (
     MOST_ITEMS,
     DroppedSet,
@@ -27,7 +26,13 @@ from ldprecover.recovery.unmixing.filters.rules import (
     set_laws,
     total_over_passing,
 )
-from ldprecover.recovery.unmixing.filters.triple_scan import best_set_of_triples, triple_scores
+from ldprecover.recovery.unmixing.filters.set_scans import (
+    NO_SCORE,
+    best_set,
+    best_set_of_triples,
+    pair_scores,
+    triple_scores,
+)
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
@@ -126,7 +131,8 @@ class SetSearch:
         Reports are dropped only if that brings the estimates nearer to what users hold: where
         others conceal them, the counts do not show them either.
         """
-        tests = self.tested([_mask(members, self.items.size) for members, _ in sets])
+        places = np.arange(self.items.size)
+        tests = self.tested([np.isin(places, members) for members, _ in sets])
         return max((each for each in tests if each.is_separable), key=_rank, default=None)
 
     def tested(self, sets: list[BoolArray]) -> list[_Tested]:
@@ -166,13 +172,13 @@ def _test(oracle: FrequencyOracle, members: BoolArray, hits: Int64Array) -> _Tes
     honest = laws[0, bins].sum()  # probability of the bins for a user of no item of the set
     if not bins.any() or honest > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
         return _Tested(members, bins, 0.0, 0.0, False, np.zeros(members.size, np.bool_))
-    raised = ~members & _raised(hits, bins, THRESHOLDS.raised)
+    raised = ~members & _raised(hits, bins)
     balance = mass_balance(oracle, observed)
     is_separable = balance.is_separable and (t > _UNDECIDED or balance.unconcealed > 0.5)
     return _Tested(members, bins, score, balance.raised, is_separable, raised)
 
 
-def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
+def _raised(hits: Int64Array, bins: BoolArray) -> BoolArray:
     """Return the items that reports in the bins support more often than others, by 5 deviations."""
     inside, outside = hits[bins].sum(axis=0), hits[~bins].sum(axis=0)
     n_in, n_out = int(inside[-1]), int(outside[-1])
@@ -181,14 +187,8 @@ def _raised(hits: Int64Array, bins: BoolArray, deviations: float) -> BoolArray:
     share = (inside + outside)[:-1] / (n_in + n_out)
     deviation = np.sqrt(share * (1 - share) * (1 / n_in + 1 / n_out))
     gap: FloatArray = inside[:-1] / n_in - outside[:-1] / n_out
-    return np.asarray(gap > deviations * deviation)
+    return gap > THRESHOLDS.raised * deviation
 
 
 def _rank(test: _Tested) -> tuple[bool, float]:
     return test.is_separable, test.score
-
-
-def _mask(members: Int64Array, m: int) -> BoolArray:
-    mask = np.zeros(m, np.bool_)
-    mask[members] = True
-    return mask

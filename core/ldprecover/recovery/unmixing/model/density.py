@@ -33,7 +33,7 @@ class Grid:
     @cached_property
     def roots(self) -> ComplexArray:
         """The `size` roots of unity."""
-        return np.asarray(np.exp(2j * np.pi * np.arange(self.size) / self.size), np.complex128)
+        return np.exp(2j * np.pi * np.arange(self.size) / self.size)
 
     def damping(self, sd: float) -> FloatArray:
         """Return the transform of normal noise, with a deviation of at least one step."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -70,22 +70,10 @@ class Hypothesis:
             or relation.c > 0
         )
 
-    @property
-    def moves_items(self) -> bool:
-        """Whether there is an attack, and not one that is concealed."""
-        return self.is_attack and not self.is_concealed
 
-
-Law_contra = TypeVar("Law_contra", contravariant=True)
-
-
-class Model(Protocol[Law_contra]):
-    """A model of a round's estimates, given a law of its frequencies."""
-
-    def hypotheses(
-        self, laws: Sequence[Law_contra], choices: Sequence[Choice], log_prior: float
-    ) -> Iterator[Hypothesis]:
-        """Yield the hypothesis of each law with each choice of a relation and spikes."""
+Law = TypeVar("Law")
+HypothesesOf = Callable[[Sequence[Law], Sequence[Choice], float], Iterator[Hypothesis]]
+"""Yields the hypothesis of each law with each choice; the float is their log-prior."""
 
 
 def grouped_by_shares(

@@ -73,7 +73,7 @@ def averaged(hypotheses: Sequence[Hypothesis], *, unidentified: bool) -> Unmixed
     means, squares = [each.mean for each in moments], [each.square for each in moments]
     # A false attack that would change much costs an honest round more than its noise does.
     likely = weights
-    moves = np.array([each.moves_items for each in hypotheses])
+    moves = is_attack & ~np.array([each.is_concealed for each in hypotheses])
     if float(weights @ moves) <= _LIKELY and not moves.all():
         likely = np.where(moves, 0.0, weights) / weights[~moves].sum()
     mean = average(means, likely)
@@ -114,7 +114,7 @@ def _end(sign: int, moments: Sequence[Moments], weights: FloatArray) -> FloatArr
     order = np.argsort(-sign * ends, axis=0)
     tails = np.cumsum(weights[chosen][order], axis=0)
     first = (tails > _TAIL).argmax(axis=0)[None]
-    return np.asarray(np.take_along_axis(np.take_along_axis(ends, order, 0), first, 0)[0])
+    return np.take_along_axis(np.take_along_axis(ends, order, 0), first, 0)[0]
 
 
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:

@@ -3,14 +3,12 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis, Model
+from ldprecover.recovery.unmixing.model.hypotheses import Choice, HypothesesOf, Hypothesis, Law
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.recovery.unmixing.prior import PRIOR
-
-Law = TypeVar("Law")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,9 @@ class AttackFamily(Generic[Law]):
     shift_alone: bool = True
     unshifted: bool = False
 
-    def hypotheses(self, model: Model[Law], shifts: "ShiftRange") -> Iterator[Hypothesis]:
+    def hypotheses(
+        self, hypotheses_of: HypothesesOf[Law], shifts: "ShiftRange"
+    ) -> Iterator[Hypothesis]:
         """Yield the hypotheses at the shifts that fit best."""
         log_weights = {0.0: 0.0}
         if self.sums.displacements:
@@ -39,16 +39,16 @@ class AttackFamily(Generic[Law]):
 
             def best_score(c: float) -> float:
                 choices = self._choices(self.sums.at(c), coarse)
-                each = model.hypotheses(self.coarse_laws, choices, self.log_prior)
+                each = hypotheses_of(self.coarse_laws, choices, self.log_prior)
                 return max((hypothesis.score for hypothesis in each), default=-math.inf)
 
             log_weights = best_shifts(best_score, shifts)
         for c, log_weight in log_weights.items():
             choices = self._choices(self.sums.at(c), self.spikes)
-            yield from model.hypotheses(self.laws, choices, self.log_prior + log_weight)
+            yield from hypotheses_of(self.laws, choices, self.log_prior + log_weight)
         if self.unshifted:
             choices = self._choices(self.sums.unshifted(), self.spikes)
-            yield from model.hypotheses(self.laws, choices, self.log_prior)
+            yield from hypotheses_of(self.laws, choices, self.log_prior)
 
     def _choices(self, relations: Iterable[Relation], spikes: Sequence[Spikes]) -> list[Choice]:
         choices: list[Choice] = []
