@@ -23,8 +23,14 @@ DEFAULT_ETA, MAX_ETA = 0.2, 10.0
 AUTO = "auto"
 """The eta that is estimated from the counts, and the method that is chosen for the round."""
 
-NEEDS = ("counts", "history", "n", "reports", "targets")
-"""Possible needs of a method: frequencies, earlier rounds, n, the reports, and targets."""
+NEEDS = {
+    "counts": "the frequencies",
+    "history": "earlier rounds",
+    "n": "the number of reports",
+    "reports": "the reports themselves",
+    "targets": "the attacked items (targets)",
+}
+"""Possible needs of a method, each in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,13 +328,7 @@ class Method:
         reason = self.unfit(oracle)
         if reason is not None:
             return f"{self.name}: {reason}"
-        words = {
-            "history": "earlier rounds",
-            "n": "the number of reports",
-            "reports": "the reports themselves",
-            "targets": "the attacked items (targets)",
-        }
-        missing = [words[need] for need in NEEDS if need in self.needs and need not in available]
+        missing = [words for need, words in NEEDS.items() if need in self.needs - available]
         return f"{self.name} needs {' and '.join(missing)}" if missing else None
 
     def unused(self, request: RecoveryRequest) -> str | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import items_in_words
 from ldprecover.laws import SIZES, required
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.types import FloatArray
@@ -105,10 +106,9 @@ def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
         )
     size = oracle.fixed_size
     if size is not None and not math.isclose(support.sum(), size, abs_tol=1e-6):
-        items = "one item" if size == 1 else f"{size} items"
         raise ParameterError(
-            f"support must sum to {size}, for a {oracle.protocol} report supports {items}; it sums "
-            f"to {support.sum():g}"
+            f"support must sum to {size}, for a {oracle.protocol} report supports "
+            f"{items_in_words(size)}; it sums to {support.sum():g}"
         )
     return oracle.estimate(support, 1)
 

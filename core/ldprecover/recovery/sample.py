@@ -174,7 +174,7 @@ class Sample:
             weights = weights * self.multiplicities
         sums = self.oracle.laws.report_sums
         if sums is None:
-            of_items: FloatArray = weights @ self.supports().astype(np.float64)
+            of_items = weights @ self.supports().astype(np.float64)
         else:
             of_items = sums.counts(np.bincount(self.reports, weights, sums.number).astype(float))
         return of_items, float(weights.sum())

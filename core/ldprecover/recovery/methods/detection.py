@@ -38,8 +38,7 @@ def drop(
     Raises ParameterError if there are no reports, or all of them are dropped.
     """
     name, oracle, source = inputs.request.method, inputs.oracle, inputs.reports
-    if source is None:
-        raise ParameterError(f"{name} needs the reports themselves")
+    assert source is not None  # the contract requires them
     totals = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
     dropped, total = totals.dropped, totals.n
     remaining = total - dropped.n
@@ -113,7 +112,7 @@ def _counts(inputs: RecoveryInputs, source: ReportSource, totals: _Counted) -> I
     # The counts that give these frequencies: the inverse of the estimator.
     expected = oracle.laws.honest_support(inputs.poisoned) * totals.n
     nearest = np.clip(np.rint(expected), 0, totals.n)
-    counts: Int64Array = nearest.astype(np.int64)
+    counts = nearest.astype(np.int64)
     if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
         counts[checked], totals.counted
     ):

@@ -20,7 +20,7 @@ from ldprecover.types import FloatArray
 def _norm(values: FloatArray) -> FloatArray:
     """Add (1 - sum)/d to every item."""
     with np.errstate(over="ignore", invalid="ignore"):
-        shifted: FloatArray = values + (1 - values.sum()) / values.size
+        shifted = values + (1 - values.sum()) / values.size
     if not np.isfinite(shifted).all():
         raise ParameterError("the estimates are too large: they have no sum")
     return shifted

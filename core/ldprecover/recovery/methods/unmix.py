@@ -82,15 +82,16 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
         return filter_reports(inputs.reports, inputs.targets)
-    n = inputs.n if inputs.n is not None else _counted(inputs)
     share = oracle.q + (oracle.p - oracle.q) * z
     if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
         raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
     why = f"No reports were filtered: {reason or 'they were not given, only their counts'}."
-    return replace(estimates_of_counts(oracle, z, n), notes=(why,))
+    return replace(estimates_of_counts(oracle, z, _number_of_reports(inputs)), notes=(why,))
 
 
-def _counted(inputs: RecoveryInputs) -> int:
+def _number_of_reports(inputs: RecoveryInputs) -> int:
+    if inputs.n is not None:
+        return inputs.n
     assert inputs.reports is not None  # the contract requires n or the reports
     n = inputs.reports.tally().n
     if not n:
@@ -127,7 +128,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         history=history,
         unfiltered=(
             inputs.poisoned,
-            estimates_of_counts(oracle, inputs.poisoned, inputs.n or _counted(inputs)).sd,
+            estimates_of_counts(oracle, inputs.poisoned, _number_of_reports(inputs)).sd,
         ),
         may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
     )

@@ -53,7 +53,7 @@ class Cells:
 
     def filled(self, histogram: FloatArray | Int64Array) -> FloatArray:
         """Return the histogram with what the other cells say in place of the dropped ones."""
-        filled: FloatArray = histogram.astype(np.float64)
+        filled = histogram.astype(np.float64)
         if self.dropped.size:
             filled[self.dropped] = 0.0
             filled[self.dropped] = self._inverse @ self._projected(filled)[self.dropped]
@@ -66,7 +66,7 @@ class Cells:
     def residual(self, histogram: FloatArray | Int64Array) -> FloatArray:
         """Return the histogram minus its expectation; 0 in the cells that are dropped."""
         filled = self.filled(histogram)
-        rest: FloatArray = filled - self._projected(filled)
+        rest = filled - self._projected(filled)
         rest[self.dropped] = 0.0
         return rest
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -129,6 +130,14 @@ class _Unmixer:
         if self.sums.displacements:
             self._log_attack -= math.log(PRIOR.shift_choices)
         self._log_attack_on_targets = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
+        balance = known_items.balance
+        self._log_evidence_of_nothing = 0.0 if balance is None else balance.at(0.0)
+        self._remainder = partial(
+            remainder_hypotheses,
+            targets=known_items.targets,
+            canaries=known_items.canaries,
+            is_sum_exact=self.sums.fixed,
+        )
         self._shared_sums = self._displaced_by_sharing(oracle) if known_items.shared else None
 
     def _displaced_by_sharing(self, oracle: FrequencyOracle) -> Sums | None:
@@ -144,7 +153,7 @@ class _Unmixer:
 
     def without_history(self) -> list[Hypothesis]:
         """Return the likely hypotheses without earlier rounds."""
-        log_prior = math.log(1 - self._prior_attack) + self._log_evidence(0.0)
+        log_prior = math.log(1 - self._prior_attack) + self._log_evidence_of_nothing
         honest = self._remainder(self._z, self._sd, 1.0, log_prior)
         hypotheses = likely(honest, PRIOR.most_hypotheses)
         if self._attack:
@@ -167,7 +176,7 @@ class _Unmixer:
         """Yield the attacks that need not be on the targets."""
         laws, coarse_laws = self._shapes(ATTACKED), self._shapes(COARSE)
         elsewhere = 1 - PRIOR.attack_on_targets if self._known_items.targets else 1.0
-        log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence(0.0)
+        log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence_of_nothing
         everywhere = on_some(self._z.size, uniform=True)
         spikes = on_some(self._z.size, uniform=False)
         family = AttackFamily(self.sums, log_prior, laws, coarse_laws, spikes)
@@ -347,32 +356,6 @@ class _Unmixer:
             lambda: moments,
             is_unmodelled=True,
         )
-
-    def _remainder(
-        self,
-        z: FloatArray,
-        sd: FloatArray,
-        honest: float,
-        log_prior: float,
-        *,
-        targets: tuple[int, ...] | None = None,
-    ) -> Iterator[Hypothesis]:
-        """Yield the hypotheses on what users hold, by default of targets that may be popular."""
-        known_items = self._known_items
-        return remainder_hypotheses(
-            z,
-            sd,
-            honest,
-            log_prior,
-            targets=known_items.targets if targets is None else targets,
-            canaries=known_items.canaries,
-            is_sum_exact=self.sums.fixed,
-        )
-
-    def _log_evidence(self, total: float) -> float:
-        """Return the evidence of the reports that an attack adds a total to the targets."""
-        balance = self._known_items.balance
-        return 0.0 if balance is None else balance.at(total)
 
     def with_history(self, history: History) -> list[Hypothesis]:
         """Return the likely hypotheses with earlier rounds."""

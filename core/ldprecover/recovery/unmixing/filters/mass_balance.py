@@ -63,7 +63,7 @@ class MassBalance:
         places = np.flatnonzero(self.log_evidence > -PRIOR.close)
         if places.size > number:
             places = places[np.linspace(0, places.size - 1, number).round().astype(np.int64)]
-        return [float(each) for each in self.totals[places]]
+        return self.totals[places].tolist()
 
 
 def set_histogram(sample: Sample, *, items: Int64Array) -> Int64Array:

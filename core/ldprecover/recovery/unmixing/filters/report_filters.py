@@ -105,11 +105,13 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
             "users would hold one of these, so no report was dropped for it."
         )
         notes = (note,)
-    usual = _usual(source, possible, observed)  # an error if no report passes
+    bad = _too_frequent(observed, law, possible.sizes)
+    usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
+    estimates, _ = _debiased(oracle, usual.sizes, usual.tally, usual.dropped)
     balance = _balance(source, possible.report_filter, balanced)
     if balance is not None and suspects:
         suspects = dict.fromkeys(suspects, 1.0 if targets else balance.unconcealed)
-    return replace(usual, suspects=suspects, balance=balance, notes=notes)
+    return replace(estimates, suspects=suspects, balance=balance, notes=notes)
 
 
 def _suspects(sets: SharedSets) -> dict[int, float]:
@@ -141,16 +143,6 @@ def _balance(
                 return None
             return mass_balance(oracle, observed, passing, law.none / gap)
     return mass_balance(oracle, observed)
-
-
-def _usual(source: ReportSource, possible: _SizeFilter, observed: Int64Array) -> NoisyEstimates:
-    """Return the estimates from the reports of possible sizes that are not too frequent."""
-    oracle = source.oracle
-    law = oracle.laws.size_law().probabilities()
-    bad = _too_frequent(observed, law, possible.sizes)
-    usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
-    estimates, _ = _debiased(oracle, usual.sizes, usual.tally, usual.dropped)
-    return estimates
 
 
 def _impossible(sizes: Int64Array, law: FloatArray) -> BoolArray:

@@ -34,7 +34,7 @@ from ldprecover.recovery.unmixing.filters.set_scans import (
     triple_scores,
 )
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
-from ldprecover.types import BoolArray, FloatArray, Int64Array
+from ldprecover.types import BoolArray, Int64Array
 
 _UNDECIDED = 3  # items whose histogram fits framing and raising alike: 4 bins, 3 shares to fit
 _Scored = tuple[Int64Array, float]  # a set, as places among the items, and its score
@@ -186,7 +186,7 @@ def _raised(hits: Int64Array, bins: BoolArray) -> BoolArray:
         return np.zeros(hits.shape[1] - 1, np.bool_)
     share = (inside + outside)[:-1] / (n_in + n_out)
     deviation = np.sqrt(share * (1 - share) * (1 / n_in + 1 / n_out))
-    gap: FloatArray = inside[:-1] / n_in - outside[:-1] / n_out
+    gap = inside[:-1] / n_in - outside[:-1] / n_out
     return gap > THRESHOLDS.raised * deviation
 
 
