@@ -4,7 +4,6 @@ from __future__ import annotations  # help() then shows annotations by their sho
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import finite_vector
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import CountsAloneWarning, ParameterError
-from ldprecover.estimation.estimates import Estimates, noise_note
+from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions, Dropped
 from ldprecover.recovery.contract import (
@@ -27,6 +26,7 @@ from ldprecover.recovery.contract import (
     Recovery,
     RecoveryInputs,
     RecoveryRequest,
+    run_method,
 )
 from ldprecover.recovery.malicious_models import (
     MALICIOUS_MODELS,
@@ -129,25 +129,6 @@ def recover(
             stacklevel=2,
         )
     return recovery
-
-
-def run_method(inputs: RecoveryInputs) -> Recovery:
-    """Return what the requested method recovers from these inputs, as `recover`, without warnings.
-
-    Raises as `recover` does.
-    """
-    request = inputs.request
-    method = METHODS[request.method]
-    refusal = method.refusal(inputs.oracle, inputs.available)
-    if refusal is not None:
-        raise ParameterError(refusal)
-    recovery = method.recover(inputs)
-    unused = METHODS[recovery.method].unused(request)
-    noise, n = None, inputs.n
-    if n is not None:
-        noise = noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, n))
-    notes = [note for note in (unused, noise) if note]
-    return replace(recovery, notes=(*recovery.notes, *notes), n=n)
 
 
 def _read(

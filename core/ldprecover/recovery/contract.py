@@ -1,9 +1,9 @@
-"""The contract of recovery methods: requests, inputs and results, and the table of methods."""
+"""The contract of recovery methods: requests, inputs, results, and the table that runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import did_you_mean, finite_vector, real, whole
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.estimates import noise_note
 from ldprecover.items import canary_indices, highest, target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
@@ -30,7 +31,7 @@ NEEDS = {
     "reports": "the reports themselves",
     "targets": "the attacked items (targets)",
 }
-"""Possible needs of a method, each in words."""
+"""Possible needs of a method, each with the text that a message calls it by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,3 +364,22 @@ class Method:
 
 METHODS: dict[str, Method] = {}
 """Every recovery method by its name; the package and plugins fill it in."""
+
+
+def run_method(inputs: RecoveryInputs) -> Recovery:
+    """Return what the requested method recovers from these inputs, as `recover`, without warnings.
+
+    Raises as `recover` does.
+    """
+    request = inputs.request
+    method = METHODS[request.method]
+    refusal = method.refusal(inputs.oracle, inputs.available)
+    if refusal is not None:
+        raise ParameterError(refusal)
+    recovery = method.recover(inputs)
+    unused = METHODS[recovery.method].unused(request)
+    noise, n = None, inputs.n
+    if n is not None:
+        noise = noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, n))
+    notes = [note for note in (unused, noise) if note]
+    return replace(recovery, notes=(*recovery.notes, *notes), n=n)

@@ -78,13 +78,13 @@ def estimates_of_histogram(
     raised = targets or search.best(z)
     number = cells.dropped.size
     kinds = "one kind of report" if number == 1 else f"{number:,} kinds of reports"
-    what = f"{kinds} that far too many users sent"
+    description = f"{kinds} that far too many users sent"
     return NoisyEstimates(
         z,
         sd,
         n,
         suspects={} if targets else dict.fromkeys(raised, 1.0),
-        dropped=(Dropped("frequent reports", what, dropped),) if cells.dropped.size else (),
+        dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
         additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
     )
