@@ -142,16 +142,16 @@ class Answer(Message):
         description="The largest share of malicious reports at which the claim is proven; null if "
         "it is proven at no share that the reports allow."
     )
-    estimate: float = Field(default=0.0, description="Unbiased if all reports are honest.")
-    lower: float = Field(default=0.0, description="Lower end of the interval.")
-    upper: float = Field(default=0.0, description="Upper end.")
+    estimate: float | None = Field(default=None, description="Unbiased if all reports are honest.")
+    lower: float | None = Field(default=None, description="Lower end of the interval.")
+    upper: float | None = Field(default=None, description="Upper end.")
     items: Indices = Field(
         default=[],
         description="Indices: those of the question, sorted, of which the interval is the share "
         "of the honest users who hold one of them; or the `top` largest estimates, the largest "
         "first.",
     )
-    more_than: float = Field(default=0.0, description="Of a question about `items`.")
+    more_than: float | None = Field(default=None, description="Of a question about `items`.")
     ahead: Indices = Field(
         default=[],
         description="Indices of two items; the interval is the frequency of the first minus that "

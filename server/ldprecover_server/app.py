@@ -12,6 +12,7 @@ from types import FrameType
 
 from anyio import to_thread
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from ldprecover_server import limits
 from ldprecover_server.access.access import Access
@@ -24,6 +25,7 @@ from ldprecover_server.http import openapi, problems, routes
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.middleware import (
     AllowedHosts,
+    Application,
     Cors,
     Head,
     Instrumentation,
@@ -105,7 +107,7 @@ def make_app(settings: Settings, storage: Storage) -> FastAPI:
         disk_bytes=settings.analysis_disk_bytes,
         metrics=metrics,
     )
-    app = FastAPI(
+    app = Application(
         title="LDPRecover",
         version=version("ldprecover"),
         docs_url=None,
@@ -122,17 +124,13 @@ def make_app(settings: Settings, storage: Storage) -> FastAPI:
     app.state.verdicts = verdicts
     app.state.metrics = metrics
     app.state.scrape = SharedCall(metrics.render, 0.0)
-    # Each middleware receives a request before those above it.
-    app.add_middleware(Head)
-    app.add_middleware(SecurityHeaders)
-    app.add_middleware(UnreadResponses, max_bytes=_UNREAD_BYTES)
-    app.add_middleware(StartLimit, starts=_STARTS)
-    app.add_middleware(SubmissionRoute, services=services)
+    entry: ASGIApp = UnreadResponses(SecurityHeaders(Head(app.framework)), _UNREAD_BYTES)
+    entry = SubmissionRoute(StartLimit(entry, _STARTS), services)
     if settings.cors_origins:
-        app.add_middleware(Cors, origins=settings.cors_origins)
+        entry = Cors(entry, settings.cors_origins)
     if (names := settings.host_names) is not None:
-        app.add_middleware(AllowedHosts, names=names)
-    app.add_middleware(Instrumentation, metrics=metrics)
+        entry = AllowedHosts(entry, names)
+    app.entry = Instrumentation(entry, metrics)
     problems.install(app)
     openapi.install(app)
     routes.install(app)

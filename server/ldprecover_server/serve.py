@@ -138,11 +138,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
         uvicorn --factory ldprecover_server:create_app
 
-    With `app = create_app()` in a file, `fastapi run FILE` serves it too. Its lifespan claims the
-    database, upgrades a SQLite file, runs the service, and closes the database. `ldprecover serve`
-    adds the first admin key, several processes, the log format, limits on open files and unsent
-    bytes, and a shutdown in time. Here the admin key is that of the settings, or one of
-    `ldprecover admin key create`.
+    With `app = create_app()` in a file, `fastapi run FILE` serves it too. An application that
+    mounts it must run its lifespan, which claims the database, upgrades a SQLite file, runs the
+    service, and closes the database. `ldprecover serve` adds the first admin key, several
+    processes, the log format, limits on open files and unsent bytes, and a shutdown in time. Here
+    the admin key is that of the settings, or one of `ldprecover admin key create`.
 
     Raises ConfigurationError for settings that cannot work; the lifespan does for a database that
     cannot be served.

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from tests.conftest import ADMIN_KEY, NewDatabase, ServerProcess, StartServer
 
 from ldprecover_server import ConfigurationError, Settings, create_app, create_key, serve
+from ldprecover_server.storage import Storage
 
 pytestmark = pytest.mark.sqlite
 
@@ -187,8 +188,26 @@ def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatc
         assert field.description, name
 
 
-def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
+@pytest.mark.anyio
+async def test_application_whose_lifespan_was_not_run_is_not_ready(tmp_path: Path) -> None:
+    """As of one that was mounted in another application, which does not run it."""
+    url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
+    with closing(Storage(url)) as storage:
+        storage.prepare()
+    app = create_app(Settings(database_url=url))
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost"
+    ) as http:
+        response = await http.get("/readyz")
+    app.state.storage.close()
+    assert response.status_code == 503
+    assert "lifespan" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("root_path", ["", "/below"])
+def test_application_runs_under_plain_uvicorn(tmp_path: Path, root_path: str) -> None:
     program = [sys.executable, "-m", "uvicorn", "--factory", "ldprecover_server:create_app"]
+    program += ["--root-path", root_path]
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     # As a parent of the server does that looks for the application in a module.
     assert isinstance(create_app(Settings(database_url=url)), FastAPI)

@@ -22,7 +22,8 @@ def sentences(certificate: "Certified") -> Iterator[str]:
 
 def _answer(answer: "Answer", certificate: "Certified") -> Iterator[str]:
     labels = certificate.items
-    holds = answer.top is not None or answer.estimate > (answer.mean_above or answer.more_than)
+    least = answer.mean_above or answer.more_than or 0.0
+    holds = answer.top is not None or (answer.estimate or 0.0) > least
     if answer.top is not None:
         first = _listed(answer.items, labels, "and")
         claim = f"{first} leads" if answer.top == 1 else f"The first {answer.top} are {first}"
@@ -61,8 +62,8 @@ def _proven(claim: str, answer: "Answer", certificate: "Certified", holds: bool)
 
 def _ends(interval: "Answer | CertifiedMean", unit: str = "") -> str:
     scale = 100 if unit else 1
-    low = _number(interval.lower, ROUND_FLOOR, scale)
-    return f"{low} and {_number(interval.upper, ROUND_CEILING, scale)}{unit}"
+    low = _number(interval.lower or 0.0, ROUND_FLOOR, scale)
+    return f"{low} and {_number(interval.upper or 0.0, ROUND_CEILING, scale)}{unit}"
 
 
 def _percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:

@@ -54,11 +54,12 @@ class Question(ABC):
         self, certificate: Certificate, estimates: FloatArray, items: Items, others: Items = ()
     ) -> Fields:
         lower, upper = certificate.total(items, others)
+        # Sums of ends may leave the possible values by their rounding.
+        lower, upper = max(lower, -1.0 if others else 0.0), min(upper, 1.0)
         return self._proof(certificate) | {
             "estimate": float(estimates[list(items)].sum() - estimates[list(others)].sum()),
-            # Sums of ends may leave the possible values by their rounding.
-            "lower": max(lower, -1.0 if others else 0.0),
-            "upper": min(upper, 1.0),
+            "lower": min(lower, upper),
+            "upper": upper,
         }
 
 

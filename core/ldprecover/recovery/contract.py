@@ -64,7 +64,7 @@ class RecoveryRequest:
     def __post_init__(self) -> None:
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise ParameterError(
-                f"method must be one of {', '.join(METHODS)}, not {self.method!r}"
+                f"method must be one of {', '.join(METHODS)}, not {str(self.method)[:60]!r}"
                 f"{did_you_mean(self.method, METHODS)}"
             )
         if not isinstance(self.eta, str) or self.eta != AUTO:

@@ -124,6 +124,10 @@ def install(app: FastAPI) -> None:
             return problem_response(errors.MethodNotAllowedError(where, _methods_of(request)))
         return problem_response(errors.NotFoundError(where))  # also for unreadable files
 
+    async def on_failure(request: Request, error: Exception) -> Response:
+        # Starlette raises the error again for the log, and uvicorn then cuts the connection.
+        return problem_response(errors.InternalError(), {"Connection": "close"})
+
     async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)
 
@@ -134,6 +138,7 @@ def install(app: FastAPI) -> None:
             LDPRecoverError: on_error,
             RequestValidationError: on_validation,
             HTTPException: on_http,
+            Exception: on_failure,
         }
     )
 

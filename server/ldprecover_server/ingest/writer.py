@@ -117,6 +117,8 @@ class Ingest:
         self._is_failing = False
 
     def _check_queue(self) -> None:
+        if self._loop is None:  # an application that was mounted in another, say
+            raise StoreUnavailableError("the lifespan of the application was not run")
         if self.waiting >= self._max_waiting:
             raise QueueFullError(f"{self.waiting} submissions wait for their commit")
 

@@ -60,7 +60,11 @@ _NUMBERS = to_json(ITEMS)
 @router.get(
     paths.FREQUENCIES,
     response_model=Frequencies,
-    responses={200: AS_CSV, **problems(*READ, InvalidRequestError)},
+    responses={
+        200: AS_CSV,
+        304: {"description": "No report was added since the response with this ETag."},
+        **problems(*READ, InvalidRequestError),
+    },
     openapi_extra=KEY_IF_NEEDED,
 )
 async def get_frequencies(

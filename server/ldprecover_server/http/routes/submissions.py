@@ -57,11 +57,13 @@ class SubmissionRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif (match := paths.SUBMISSION.fullmatch(scope["path"])) is not None:
+            return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if (match := paths.SUBMISSION.fullmatch(path)) is not None:
             # As the framework does: Instrumentation reads the path of the route.
             scope["route"] = self._current_route if match[1] is None else self._round_route
             await self._respond(match[1] or CURRENT, scope, receive, send)
-        elif scope["path"] == paths.HEALTHZ and scope["method"] == "GET":
+        elif path == paths.HEALTHZ and scope["method"] == "GET":
             scope["route"] = _HEALTH_ROUTE
             await HEALTH(scope, receive, send)
         else:
