@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 244_000,
-    "test tokens": 316_000,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 9_500,
+    "source tokens": 243_000,
+    "test tokens": 313_000,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 9_200,
     "columns of the table of rounds": 18,
     "HTTP calls": 24,
     "commands": 29,
