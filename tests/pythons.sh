@@ -33,7 +33,7 @@ fork() { # runs the tests of the client on this Python with httpx2 alone
 }
 
 passed= failed= first= missing=
-for version in $(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml); do
+for version in $(grep -o 'Python :: 3\.[0-9]*' pyproject.toml | cut -d ' ' -f 3); do
     python=$(found "$version")
     if [ -z "$python" ]; then
         missing="$missing $version"
