@@ -115,6 +115,9 @@ def test_keys_move_the_assumed_share(
     panel(page).get_by_text("10\u00a0%: 2,000 of 20,000 reports").wait_for()
     expect(page.locator("#live")).to_contain_text("Lagos leads")
     assert share_of(page.url) == ["0.1"]
+    visitor.expects = {404}
+    page.evaluate("location.hash = '#/rounds/none'")  # of which nothing is said
+    expect(page.locator("#live")).to_be_empty()
 
 
 def test_later_share_aborts_the_request_of_the_earlier(

@@ -27,6 +27,7 @@ const HISTOGRAMS = ["grr", "hr", "llh"]; // whose tally has all that the reports
 export async function show(context) {
   const { main, signal } = context;
   const [id] = context.path;
+  announce(""); // what was said of another round
   fill(main, h("p", { class: "quiet" }, "The round is being read."));
   const begin = async () => {
     try {
