@@ -197,13 +197,6 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) and "_" not in text else None
 
 
-def quick_retries() -> "Retries":
-    """Return retries for interactive use: give up after 15 seconds."""
-    from ldprecover_client.http import Retries
-
-    return Retries(attempts=4, base=0.2, longest=5.0, total=15.0)
-
-
 @contextmanager
 def connected(
     url: str,
@@ -220,8 +213,9 @@ def connected(
     """
     from ldprecover_client.errors import InvalidAnswerError, RefusedError
     from ldprecover_client.http import Client
+    from ldprecover_client.retries import INTERACTIVE
 
-    with Client(url, key=key, retries=retries or quick_retries()) as client:
+    with Client(url, key=key, retries=retries or INTERACTIVE) as client:
         try:
             yield client
         except RefusedError as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.population import *
     from ldprecover_client.progress import *
     from ldprecover_client.reporter import *
+    from ldprecover_client.retries import *
 
 _MODULES = {
     "calls": "Frequencies Round RoundStatus RoundSummary TopItem Verdict",
@@ -29,11 +30,12 @@ _MODULES = {
     "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InsecureTransportWarning "
     "InvalidAnswerError LedgerError LimitError RefusedError ServerError UnansweredError "
     "UnknownItemError UnknownProtocolError",
-    "http": "AsyncClient Client Retries",
+    "http": "AsyncClient Client",
     "ledger": "Entry Ledger",
     "population": "Population",
     "progress": "progress_bar",
     "reporter": "AsyncReporter Receipt Reporter",
+    "retries": "Retries",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)

@@ -1,19 +1,17 @@
-"""Synchronous and asynchronous HTTP clients that retry; `calls` has the requests they send."""
+"""Synchronous and asynchronous HTTP clients; `calls` has their requests, `retries` the policy."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import functools
-import math
 import os
 import random
 import ssl
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
 from ipaddress import ip_address
@@ -29,15 +27,14 @@ from ldprecover_client.calls import (
     Round,
     RoundStatus,
     RoundSummary,
-    problem_in,
 )
 from ldprecover_client.errors import (
     ArgumentError,
     InsecureTransportWarning,
     InvalidAnswerError,
     RefusedError,
-    UnansweredError,
 )
+from ldprecover_client.retries import Backoff, Outcome, Retries
 from ldprecover_interface.analysis import Alarms, Methods
 from ldprecover_interface.certificates import Certified
 from ldprecover_interface.operation import Version
@@ -52,19 +49,9 @@ _MAX_CONNECTIONS = 100
 # httpcore's pool scans its connections quadratically at the start and end of each request: 100
 # users on 100 connections take twice the processor time of 100 users on 20.
 _MAX_ASYNC_CONNECTIONS = 20
-_MAX_DOUBLINGS = 62  # base * 2.0**62 is past any `longest`, and is still a finite float
-_UNPROCESSED = (408, 429)
-"""The server did nothing: the request came too slowly, or too many came."""
-_AFTER_WORK = (500, 504)
-"""The work may have been done in full, and then failed or timed out."""
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-
 Transport = httpx.BaseTransport
 """Carries requests in place of the network, as httpx defines it."""
 AsyncTransport = httpx.AsyncBaseTransport
-
-Outcome = Answer | httpx.TransportError
-"""The result of sending a request once."""
 
 T = TypeVar("T")
 AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
@@ -144,95 +131,7 @@ def warn_if_unencrypted(url: str, secret: str, *, stacklevel: int = 2) -> None:
         _warned.add(warning)  # not reached if a filter turns the warning into an error
 
 
-@dataclass(frozen=True)
-class Retries:
-    """Retry policy: at most `attempts` sends in `total` seconds, waits of up to `longest` seconds.
-
-    The wait before the i-th retry is Retry-After, up to `longest`, plus a uniform draw from 0 to
-    min(longest, base * 2^i) ("full jitter"). The defaults outlast a server's restart and end within
-    two minutes and one request. `on_wait` is called with the seconds before each wait, in the
-    thread that waits. Raises ArgumentError.
-
-        Client("http://localhost:8000", retries=Retries(attempts=3, total=10))
-    """
-
-    attempts: int = 8
-    base: float = 0.5
-    longest: float = 30.0
-    total: float = 120.0
-    on_wait: Callable[[float], object] | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ArgumentError("attempts must be at least 1")
-        for name in ("base", "longest", "total"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ArgumentError(f"{name} must be a number of seconds, 0 or more")
-
-    def delay(self, retry: int, retry_after: float | None, uniform: float) -> float:
-        """Return the seconds before retry 0, 1, ...; `uniform` is a random number in [0, 1)."""
-        jitter = uniform * min(self.longest, self.base * 2.0 ** min(retry, _MAX_DOUBLINGS))
-        return min(retry_after or 0.0, self.longest) + jitter
-
-
-class Backoff:
-    """Counts the failures of one request against a policy. Does no I/O."""
-
-    def __init__(
-        self,
-        policy: Retries,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self._policy = policy
-        self._clock = clock
-        self._draw = draw
-        self._start = clock()
-        self.failures = 0
-        self.in_doubt = False
-        """Whether the server may have processed a send that failed."""
-
-    def after_failure(self, retry_after: float | None = None) -> float | None:
-        """Return the seconds to wait before the next send, or None to give up."""
-        delay = self._policy.delay(self.failures, retry_after, self._draw())
-        self.failures += 1
-        if self.failures >= self._policy.attempts:
-            return None
-        if self._clock() - self._start + delay > self._policy.total:
-            return None
-        if self._policy.on_wait is not None:
-            self._policy.on_wait(delay)
-        return delay
-
-
-def is_transient(status: int) -> bool:
-    """Return whether a later try may succeed: 408, 429, or 5xx except 501 and 505.
-
-    507, a full disk, is transient: the operator frees space, and no other server has the report.
-    """
-    return status in _UNPROCESSED or (500 <= status < 600 and status not in (501, 505))
-
-
-def retry_after_seconds(value: str | None, date: str | None = None) -> float | None:
-    """Return the seconds of a Retry-After header, None if it is absent or malformed.
-
-    An HTTP date counts from the response's own `Date`, so the user's clock may be wrong.
-    """
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdecimal():
-        return float(text) if len(text) <= 9 else math.inf
-    try:
-        until = parsedate_to_datetime(text).timestamp()
-        now = parsedate_to_datetime(date).timestamp() if date else time.time()
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, until - now)
-
-
-class _BaseClient(Generic[AnyTransport]):
+class _BaseClient(ABC, Generic[AnyTransport]):
     """Everything that both clients share: all but sending and waiting."""
 
     _default_sleep: Callable[[float], Any]
@@ -271,8 +170,9 @@ class _BaseClient(Generic[AnyTransport]):
         self._clock, self._rng = clock, rng or random.Random()
         self._connect()
 
+    @abstractmethod
     def _connect(self) -> None:
-        raise NotImplementedError
+        """Make the connections, with the settings as they are now."""
 
     def for_server(self, url: str) -> Self:
         """Return a client of another server with the same settings but no key."""
@@ -315,57 +215,13 @@ class _BaseClient(Generic[AnyTransport]):
         }
 
     def _backoff(self) -> Backoff:
-        return Backoff(self._retries, clock=self._clock, draw=self._rng.random)
+        return Backoff(self._retries, self._clock(), self._clock, self._rng.random)
 
     def _pause(self, call: Call[Any], backoff: Backoff, outcome: Outcome) -> float | None:
-        """Return the seconds until the next send, or None if this response is final.
-
-        Raises UnansweredError to give up.
-        """
-        if isinstance(outcome, httpx.TransportError):
-            return self._pause_after_error(call, backoff, outcome)
-        status = outcome.status
-        if not is_transient(status) or not (call.repeatable or status in _UNPROCESSED):
+        """Return the seconds until the next send, or None if this response is final."""
+        if isinstance(outcome, Answer) and outcome.status < 400:
             return None
-        problem = problem_in(outcome)
-        # An analysis that failed or timed out would do so again. A response without a problem is
-        # from a proxy, which knows nothing of the analysis.
-        is_futile = call.is_analysis and status in _AFTER_WORK
-        if is_futile and problem is not None:
-            return None
-        # An operator has to restart the server, which takes longer than all retries.
-        is_futile = is_futile or (problem is not None and problem.slug == "plugin-not-loaded")
-        backoff.in_doubt = backoff.in_doubt or status not in _UNPROCESSED
-        headers = outcome.headers
-        retry_after = retry_after_seconds(headers.get("retry-after"), headers.get("date"))
-        delay = backoff.after_failure(retry_after)
-        if delay is None or is_futile:
-            times = "once" if backoff.failures == 1 else f"{backoff.failures} times"
-            wait = f"; it asks to come back in {retry_after:.0f} s" if retry_after else ""
-            raise UnansweredError(
-                f"{self.url} answered {status} to {call}, {times} "
-                f"({problem or 'no reason given'}){wait}",
-                status,
-                retry_after,
-                in_doubt=backoff.in_doubt,
-            )
-        return delay
-
-    def _pause_after_error(
-        self, call: Call[Any], backoff: Backoff, error: httpx.TransportError
-    ) -> float:
-        never_sent = isinstance(error, _NEVER_SENT)
-        backoff.in_doubt = backoff.in_doubt or not never_sent
-        # An analysis that timed out once would time out again.
-        is_futile = call.is_analysis and isinstance(error, httpx.ReadTimeout)
-        if never_sent or (call.repeatable and not is_futile):
-            delay = backoff.after_failure()
-            if delay is not None:
-                return delay
-        raise UnansweredError(
-            f"{self.url} does not answer ({call}): {str(error) or type(error).__name__}",
-            in_doubt=backoff.in_doubt,
-        ) from error
+        return backoff.pause(self.url, call, outcome)
 
     def _parse(self, call: Call[T], backoff: Backoff, answer: Outcome) -> T:
         """Return the parsed final response; set `in_doubt` of a RefusedError."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover_client import ArgumentError, Retries
-from ldprecover_client.http import Backoff, is_transient, retry_after_seconds
+from ldprecover_client.retries import Backoff, is_transient, retry_after_seconds
 
 
 class Clock:
@@ -42,7 +42,7 @@ def test_delay_is_retry_after_plus_jitter(retry: int, draw: float, retry_after: 
 
 
 def test_backoff_ends_after_attempts():
-    backoff = Backoff(Retries(attempts=3, base=1, total=1e6), clock=Clock(), draw=lambda: 0.5)
+    backoff = Backoff(Retries(attempts=3, base=1, total=1e6), 0.0, Clock(), lambda: 0.5)
     assert [backoff.after_failure() for _ in range(3)] == [0.5, 1.0, None]
     assert backoff.failures == 3
 
@@ -50,7 +50,7 @@ def test_backoff_ends_after_attempts():
 def test_backoff_ends_before_total():
     clock = Clock()
     backoff = Backoff(
-        Retries(attempts=100, base=8, longest=8, total=20), clock=clock, draw=lambda: 1.0
+        Retries(attempts=100, base=8, longest=8, total=20), clock.now, clock, lambda: 1.0
     )
     waits = []
     while (wait := backoff.after_failure()) is not None:
@@ -80,7 +80,7 @@ def test_retry_after_is_seconds_or_date(value: str | None, date: str | None, sec
 
 
 def test_retry_after_date_falls_back_to_clock(monkeypatch):
-    monkeypatch.setattr("ldprecover_client.http.time.time", lambda: 946684769.0)
+    monkeypatch.setattr("ldprecover_client.retries.time.time", lambda: 946684769.0)
     assert retry_after_seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 30.0
 
 

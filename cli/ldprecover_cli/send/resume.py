@@ -1,7 +1,7 @@
 """`send resume`: reports without a response, sent again."""
 
 from ldprecover_cli.errors import CommandError
-from ldprecover_cli.options import DEFAULT_URL, Json, Url, quick_retries
+from ldprecover_cli.options import DEFAULT_URL, Json, Url
 from ldprecover_cli.output import console, plain, print_json
 from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, round_name
 
@@ -16,8 +16,9 @@ def resume(
     Example: ldprecover send resume
     """
     from ldprecover_client import Client, Ledger, Reporter
+    from ldprecover_client.retries import INTERACTIVE
 
-    with Client(url, key=key, retries=quick_retries()) as client:
+    with Client(url, key=key, retries=INTERACTIVE) as client:
         receipts = Reporter(client, ledger=Ledger(ledger)).resume()
     if json:
         print_json({"resent": [receipt_fields(receipt) for receipt in receipts]})

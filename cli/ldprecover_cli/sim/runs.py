@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from ldprecover_cli.options import CURRENT, connected, quick_retries, titled
+from ldprecover_cli.options import CURRENT, connected, titled
 from ldprecover_cli.output import JsonObject, console, counted, note, plain, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.sim.ticket_files import check_access, explain_used_keys
@@ -96,10 +96,10 @@ def run_secret(seed: int, command: str, round_id: str, options: Mapping[str, Any
 
 def _persistence(wait: bool) -> "Retries":
     """Return retries for seconds; with `wait`, retries until the server answers."""
-    if not wait:
-        return quick_retries()
-    from ldprecover_client import Retries
+    from ldprecover_client.retries import INTERACTIVE, Retries
 
+    if not wait:
+        return INTERACTIVE
     notified = False
 
     def on_wait(seconds: float) -> None:
