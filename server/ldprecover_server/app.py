@@ -27,17 +27,18 @@ from ldprecover_server.http.middleware import (
     AllowedHosts,
     Application,
     Cors,
+    Dispatch,
     Head,
     Instrumentation,
     SecurityHeaders,
     StartLimit,
     UnreadResponses,
 )
-from ldprecover_server.http.routes.submissions import SubmissionRoute
+from ldprecover_server.http.routes.operation import HEALTH
+from ldprecover_server.http.routes.submissions import SubmissionEndpoint
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.limits import Limits, SharedCall
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.results import Results
 from ldprecover_server.rounds import LABELS_BYTES, Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
@@ -86,14 +87,12 @@ def make_app(settings: Settings, storage: Storage) -> FastAPI:
     if settings.report_rate:
         rates = ReportRates(settings.report_rate, settings.report_burst)
     access = Access(storage, settings.secret_key, rates=rates)
-    rounds = Rounds(storage, settings.max_domain_size, LABELS_BYTES // settings.workers)
-    results = Results(rounds, access, storage)
+    rounds = Rounds(storage, access, settings.max_domain_size, LABELS_BYTES // settings.workers)
     cache = ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers)
-    analyses = Analyses(rounds, results, storage, workers, cache)
+    analyses = Analyses(rounds, storage, workers, cache)
     services = Services(
         rounds=rounds,
         submissions=Submissions(rounds, access, ingest, storage, settings),
-        results=results,
         analyses=analyses,
         access=access,
         limits=Limits(settings),
@@ -125,7 +124,7 @@ def make_app(settings: Settings, storage: Storage) -> FastAPI:
     app.state.metrics = metrics
     app.state.scrape = SharedCall(metrics.render, 0.0)
     entry: ASGIApp = UnreadResponses(SecurityHeaders(Head(app.framework)), _UNREAD_BYTES)
-    entry = SubmissionRoute(StartLimit(entry, _STARTS), services)
+    entry = Dispatch(StartLimit(entry, _STARTS), SubmissionEndpoint(services), HEALTH)
     if settings.cors_origins:
         entry = Cors(entry, settings.cors_origins)
     if (names := settings.host_names) is not None:
@@ -166,7 +165,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _open(storage: Storage, metrics: Metrics) -> None:
     storage.database.claim()
     storage.prepare()
-    storage.watch_pool(metrics.pool.inc, metrics.pool.dec)  # without the connection of the claim
+    # After the claim, whose connection does not count.
+    storage.database.watch_pool(metrics.pool.inc, metrics.pool.dec)
 
 
 def _close(ingest: Ingest, storage: Storage) -> None:

@@ -1,11 +1,17 @@
-"""Rounds: opened, found, closed and deleted. Their immutable metadata is cached in memory."""
+"""Rounds: opened, found, read by callers with read access, closed and deleted.
+
+Their immutable metadata is cached in memory.
+"""
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldprecover import FrequencyOracle, ParameterError, RoundParameters
+from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
+from ldprecover.rounds.export import RoundExport
 from ldprecover_interface.base import ROUND_NAME
+from ldprecover_server.access.access import Access
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
@@ -25,6 +31,7 @@ class RoundInfo:
     labels_bytes: int
     access: str
     read_access: str
+    retention: str
 
 
 class Rounds:
@@ -33,10 +40,12 @@ class Rounds:
     def __init__(
         self,
         storage: Storage,
+        access: Access,
         max_domain_size: int,
         labels_bytes: int = LABELS_BYTES,
     ) -> None:
         self._storage = storage
+        self._access = access
         self._max_domain_size = max_domain_size
         self._infos: Cache[str, RoundInfo] = Cache(_CACHE_SIZE, lambda info: 1)
         self._ids: Cache[str, str] = Cache(_CACHE_SIZE, lambda id: 1)
@@ -97,6 +106,54 @@ class Rounds:
     def find(self, identifier: str) -> RoundInfo:
         """Return the immutable part of a round. Raises as `get` does."""
         return self.get(identifier)[1]
+
+    def readable(self, identifier: str, key: str | None) -> RoundInfo:
+        """Return a round that this key, or none, may read.
+
+        Raises RoundNotFoundError, UnauthorizedError or ForbiddenError.
+        """
+        return self.read(identifier, key)[1]
+
+    def read(self, identifier: str, key: str | None) -> tuple[StoredRound, RoundInfo]:
+        """Return the same, with its state. Raises as `readable` does."""
+        stored, round = self.get(identifier)
+        if round.read_access == "key":
+            self._access.require(key, "analyst")
+        return stored, round
+
+    def verdicts(self, rounds: Sequence[StoredRound], key: str | None) -> list[str | None]:
+        """Return the verdicts in JSON; None for rounds that this key, or none, may not read.
+
+        Raises StoreUnavailableError.
+        """
+        has_key = None
+        verdicts = []
+        for stored in rounds:
+            verdict = stored.verdict
+            if verdict is not None and stored.read_access == "key":
+                if has_key is None:  # once for all: it reads the database
+                    has_key = self._access.has(key, "analyst")
+                verdict = verdict if has_key else None
+            verdicts.append(verdict)
+        return verdicts
+
+    def tally(self, round: RoundInfo) -> Tally:
+        """Return a round's tally, which includes every report answered before.
+
+        Raises RoundNotFoundError for a round that is deleted meanwhile.
+        """
+        return self._storage.rounds.tally(round.seq, round.oracle.summary_size)
+
+    def export(self, identifier: str, key: str | None) -> RoundExport:
+        """Return a round with its tally, to estimate and recover without the server.
+
+        Raises as `readable` does.
+        """
+        # Before the tally: with a seed the round is closed, and the tally is final.
+        stored, round = self.read(identifier, key)
+        tally = self.tally(round)
+        parameters = self._storage.rounds.parameters(round.seq)
+        return RoundExport(round.id, round.name, parameters, tally, seed=stored.seed)
 
     def cached(self, id: str) -> RoundInfo | None:
         """Return a round by id from the cache alone.

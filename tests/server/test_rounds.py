@@ -14,6 +14,7 @@ from tests.conftest import PACKED, NewDatabase, ServerProcess
 from tests.server.conftest import StartInProcess, problem_of
 
 from ldprecover import FrequencyOracle, RoundParameters
+from ldprecover_server.access.access import Access
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.storage import Storage, StoredRound
 
@@ -373,7 +374,7 @@ def test_round_in_use_stays_cached(
     monkeypatch.setattr("ldprecover_server.rounds._CACHE_SIZE", 3)
     with new_database(tmp_path) as url, contextlib.closing(Storage(url)) as storage:
         storage.prepare()
-        rounds = Rounds(storage, 10)
+        rounds = Rounds(storage, Access(storage, None), 10)
         busy, *others = (
             rounds.open(None, RoundParameters("grr", 1.0, ("a", "b")))[0].id for _ in range(8)
         )

@@ -33,18 +33,6 @@ _COARSEST = 0.025  # largest standard error of beta: 4 of them are a tenth of al
 _MOST_TARGETS = 200  # in the model searched: the mean number of hits takes r transforms
 
 
-def untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
-    """Return f'_Y: S spread evenly over D1 = {v : f~_Z(v) > 0}, zero elsewhere (paper, V-D).
-
-    If no estimate is positive, it is zero everywhere.
-    """
-    suspected = poisoned > 0  # D1
-    malicious = np.zeros(oracle.domain_size)
-    if suspected.any():
-        malicious[suspected] = oracle.laws.malicious_sum / np.count_nonzero(suspected)
-    return malicious
-
-
 def paper_targeted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
     """Return f*_Y as printed: -qd/(|D'|(p-q)) on each item of D' = D \\ T, the rest of S on T
     (paper, V-D).
@@ -136,8 +124,8 @@ MALICIOUS_MODELS: dict[str, TargetedModel | None] = {
 }
 """Models of an attack on known targets, by name; `custom` takes the shares themselves.
 
-Without targets, paper and exact stand for `untargeted`; padded, searched and solved raise
-ParameterError.
+Without targets, paper and exact are one model, of `methods.ldprecover`; padded, searched and solved
+raise ParameterError.
 """
 
 

@@ -38,7 +38,6 @@ from ldprecover_server.errors import (
     ShareTooSmallError,
 )
 from ldprecover_server.limits import Cache
-from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import Storage, StoredRound
 
@@ -194,13 +193,11 @@ class Analyses:
     def __init__(
         self,
         rounds: Rounds,
-        results: Results,
         storage: Storage,
         workers: WorkerPool,
         cache: ResultCache,
     ) -> None:
         self._rounds = rounds
-        self._results = results
         self._storage = storage
         self._workers = workers
         self._cache = cache
@@ -352,8 +349,8 @@ class Analyses:
 
         That is if they are stored, or if the tally is their histogram. Raises RoundNotFoundError.
         """
-        tally, are_stored = self._storage.segments.evidence(round.seq, round.oracle.summary_size)
-        return tally, are_stored or round.oracle.traits.histogram
+        are_stored = round.retention == "forever"
+        return self._rounds.tally(round), are_stored or round.oracle.traits.histogram
 
     def _requested(
         self, round: RoundInfo, is_complete: bool, request: results.RecoveryRequest, key: str | None
@@ -388,7 +385,7 @@ class Analyses:
         """Return the rounds that the caller names as history, without duplicates."""
         rounds: dict[int, StoredRound] = {}
         for identifier in identifiers:
-            stored, other = self._results.look_up(identifier, key)
+            stored, other = self._rounds.read(identifier, key)
             if other.seq == round.seq:
                 raise ParameterError("history: a round cannot be its own history")
             if stored.state != "closed":

@@ -1,23 +1,34 @@
-"""Reads request bodies within a limit that caller and route set before the first byte."""
+"""Reads request bodies within a limit that caller and route set before the first byte, and JSON."""
 
 import asyncio
+import traceback
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 from anyio import to_thread
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope
 
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.protocols.wire import MEDIA_TYPE
+from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
+    InvalidRequestError,
     MalformedBodyError,
     QueueFullError,
     ServiceError,
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
+from ldprecover_server.http.dependencies import Caller
 from ldprecover_server.limits import BodyMemory
 
 THREAD_BYTES = 1 << 17
@@ -33,6 +44,14 @@ _THREAD_GZIP_BYTES = _PIECE_BYTES // 4
 
 _LENGTH_DIGITS = 18
 """Digits of a Content-Length; a longer number exceeds every limit, and `int` rejects 4,300."""
+
+LARGE = 1 << 16
+"""Bytes above which a body is parsed and validated in a thread: it takes a millisecond or more."""
+
+_UNCOUNTED_BYTES = 1 << 10
+"""Smaller bodies of anonymous callers need no reservation."""
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -223,3 +242,81 @@ def _check_transfer_encoding(scope: Scope) -> None:
         raise UnsupportedTransferEncodingError(
             f"Transfer-Encoding {sent[:80]!r} is not supported; send chunked or none"
         )
+
+
+def body_schema(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+    """Return the `openapi_extra` of a route whose endpoint reads this body."""
+    schema: dict[str, Any] = {"$ref": f"#/components/schemas/{model.__name__}"}
+    if not required:
+        schema = {"anyOf": [schema, {"type": "null"}]}
+    return {"requestBody": {"required": required, "content": {JSON: {"schema": schema}}}}
+
+
+@asynccontextmanager
+async def json_body(
+    request: Request, caller: Caller, model: type[M], max_bytes: int, default: M | None = None
+) -> AsyncIterator[M]:
+    """Yield the body, of at most `max_bytes`; the `default` stands for no body and for null.
+
+    Inside the block the memory of an anonymous caller's body is reserved. Raises BusyError,
+    InvalidRequestError, and what `Body.read` raises.
+    """
+    body = Body(caller.services.limits.bodies, request.scope, request.receive)
+    with ExitStack() as reservation:
+        try:
+            message = await _read(body, caller, model, max_bytes, default, reservation)
+        except BaseException as error:
+            # The error keeps its frames until it is answered, and that of a thread for longer.
+            traceback.clear_frames(error.__traceback__)
+            raise
+        finally:
+            body.release()
+        yield message
+
+
+async def _read(
+    body: Body,
+    caller: Caller,
+    model: type[M],
+    max_bytes: int,
+    default: M | None,
+    reservation: ExitStack,
+) -> M:
+    limits, is_anonymous = caller.services.limits, not caller.is_known
+    limit = min(max_bytes, limits.max_body_bytes)
+    data = await body.read(BodyLimit(limit, max_bytes, is_anonymous))
+    if is_anonymous and len(data) > _UNCOUNTED_BYTES:
+        reservation.enter_context(limits.decoded.hold(len(data)))
+    parse = partial(parse_json, model, data, default)
+    if len(data) > LARGE:
+        return await to_thread.run_sync(parse, limiter=limits.bodies.threads)
+    return parse()
+
+
+def parse_json(model: type[M], data: bytes | bytearray, default: M | None = None) -> M:
+    """Return the message of a JSON body.
+
+    Raises InvalidRequestError with the invalid fields, and for what RFC 8259 does not allow, which
+    includes NaN, a byte order mark and half a surrogate pair. Of a repeated field the last counts.
+    """
+    value: Any = None
+    errors: list[Any] = [{"type": "missing", "loc": (), "input": None}]
+    if data:
+        try:
+            value = from_json(data, allow_inf_nan=False)
+        except ValueError as error:
+            raise InvalidRequestError(f"the body is not JSON: {error}") from None
+    if value is None and default is not None:
+        return default
+    if data:
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            errors = error.errors(include_url=False)
+    raise InvalidRequestError(invalid_fields(errors, value, _schema(model, tuple(PROTOCOLS))))
+
+
+@lru_cache
+def _schema(model: type[BaseModel], protocols: tuple[str, ...]) -> dict[str, Any]:
+    """Return the JSON schema of a body. That of a round depends on `protocols`."""
+    return model.model_json_schema()

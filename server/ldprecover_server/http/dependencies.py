@@ -13,7 +13,6 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.http.responses import accepts_gzip, compress
 from ldprecover_server.limits import ANONYMOUS_BYTES, Limits
-from ldprecover_server.results import Results
 from ldprecover_server.rounds import RoundInfo, Rounds
 from ldprecover_server.storage import CURRENT
 from ldprecover_server.submissions import Submissions
@@ -27,7 +26,6 @@ class Services:
 
     rounds: Rounds
     submissions: Submissions
-    results: Results
     analyses: Analyses
     access: Access
     limits: Limits
@@ -111,7 +109,7 @@ Admin = Annotated[Caller, Depends(_admin)]
 
 
 async def _readable(round: RoundOrCurrent, caller: Reader) -> RoundInfo:
-    return await caller.run(caller.services.results.readable, round, caller.key)
+    return await caller.run(caller.services.rounds.readable, round, caller.key)
 
 
 ReadableRound = Annotated[RoundInfo, Depends(_readable)]

@@ -14,14 +14,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_interface import paths
 from ldprecover_server import logs
 from ldprecover_server.errors import BusyError, HostError, StoreUnavailableError
 from ldprecover_server.http.bodies import has_body
-from ldprecover_server.http.messages import cancel_on_disconnect
 from ldprecover_server.http.problems import GONE, SECURITY_HEADERS, problem_response
+from ldprecover_server.http.responses import cancel_on_disconnect
 from ldprecover_server.limits import MemoryBudget
 from ldprecover_server.metrics import Metrics
 
@@ -158,6 +159,31 @@ def _parse(value: bytes) -> str | bool:
     except ValueError:
         return name
     return True
+
+
+class Dispatch:
+    """ASGI middleware that answers submissions and health checks, and passes on other requests."""
+
+    def __init__(self, app: ASGIApp, submissions: ASGIApp, health: ASGIApp) -> None:
+        self._app = app
+        self._of_round = Route(paths.ROUND + paths.REPORTS, submissions)
+        self._of_current = Route(paths.REPORTS, submissions)
+        self._health = Route(paths.HEALTHZ, health)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            route = None
+            if (match := paths.SUBMISSION.fullmatch(path)) is not None:
+                scope["path_params"] = {"round": match[1]} if match[1] else {}
+                route = self._of_round if match[1] else self._of_current
+            elif path == paths.HEALTHZ and scope["method"] == "GET":
+                route = self._health
+            if route is not None:
+                # As the framework does: Instrumentation reads the path of the route.
+                scope["route"], app = route, route.app
+        await app(scope, receive, send)
 
 
 class Cors(CORSMiddleware):

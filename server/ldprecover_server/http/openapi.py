@@ -89,7 +89,7 @@ async def submit_reports(
     The response follows when they are on disk. Content-Encoding may be gzip. An open round accepts
     one report a submission from anyone, and more with a report key, whose rate may be limited.
     """
-    raise AssertionError("SubmissionRoute answers these paths")
+    raise AssertionError("SubmissionEndpoint answers these paths")
 
 
 def install(app: FastAPI) -> None:

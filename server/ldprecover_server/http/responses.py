@@ -1,13 +1,21 @@
-"""Compressed responses, and responses to conditional requests."""
+"""Responses: JSON, compressed, to conditional requests, and to callers that disconnect."""
 
+import asyncio
 import gzip
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive
+
+from ldprecover_interface.base import Message
 
 _GZIP_BYTES = 1 << 16
 """Bytes above which a body is compressed. 100,000 items take 5 MB, compressed 2 MB."""
 _GZIP_LEVEL = 1
+
+T = TypeVar("T")
 
 
 def accepts_gzip(request: Request) -> bool:
@@ -45,3 +53,47 @@ def is_current(request: Request, etag: str) -> bool:
     return not {tag.strip().removeprefix("W/") for tag in tags}.isdisjoint(
         (etag.removeprefix("W/"), "*")
     )
+
+
+def json_response(
+    message: Message,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    *,
+    labels: bytes | None = None,
+) -> Response:
+    """Return a message as JSON; floats are written so that they read back exactly.
+
+    For large messages: FastAPI would validate a returned model and copy it before writing. `labels`
+    are JSON as stored, and replace the empty `items` of the message: as texts they would take ten
+    times the memory.
+    """
+    body = message.to_json()
+    if labels is not None:
+        view, start = memoryview(body), body.index(b'"items":[]')  # slices of a view are no copies
+        body = b"".join([view[: start + 8], labels, view[start + 10 :]])
+    return Response(body, status, dict(headers or {}), "application/json")
+
+
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of `work`; cancel it if the client disconnects first.
+
+    The request body must have been read, because this function receives the following messages.
+    Raises ClientDisconnect, and any error of `work`.
+    """
+
+    async def wait_for_disconnect() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    working = asyncio.ensure_future(work)
+    disconnected = asyncio.ensure_future(wait_for_disconnect())
+    try:
+        await asyncio.wait([working, disconnected], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        for task in (working, disconnected):
+            task.cancel()
+        await asyncio.gather(working, disconnected, return_exceptions=True)

@@ -175,6 +175,11 @@ class Database(ABC):
         ):
             yield connection
 
+    def watch_pool(self, on_checkout: Callable[[], None], on_checkin: Callable[[], None]) -> None:
+        """Call a function for each connection taken from the pool or returned to it."""
+        sa.event.listen(self.engine, "checkout", lambda *connection: on_checkout())
+        sa.event.listen(self.engine, "checkin", lambda *connection: on_checkin())
+
     def close(self) -> None:
         """Close every connection and release the process number."""
         self.engine.dispose()

@@ -28,6 +28,21 @@ CURRENT = "current"
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
 
+NUMBER_OF_REPORTS = (
+    # Correlated, so that the outer query's rounds are counted although it names no tally.
+    sa.select(total(tallies.c.n))
+    .where(tallies.c.round == rounds.c.seq)
+    .correlate(rounds)
+    .scalar_subquery()
+)
+"""The number of reports of each round of a query."""
+
+_ROUNDS = (
+    sa.select(rounds, NUMBER_OF_REPORTS.label("n"), verdicts.c.verdict)
+    .outerjoin_from(rounds, verdicts, verdicts.c.round == rounds.c.seq)
+    .where(NOT_GONE)
+)
+
 _PARAMETERS = ("protocol", "epsilon", "parameter")
 
 
@@ -114,7 +129,7 @@ class Rounds(Repository):
 
     def page(self, limit: int, before: str | None = None) -> list[StoredRound]:
         """Return rounds, the latest first; the page starts after the round with the id `before`."""
-        query = _query().order_by(rounds.c.seq.desc()).limit(limit)
+        query = _ROUNDS.order_by(rounds.c.seq.desc()).limit(limit)
         with self.database.read() as connection:
             if before is not None:
                 query = query.where(rounds.c.seq < find_round(connection, before).seq)
@@ -251,35 +266,16 @@ def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     Raises RoundNotFoundError.
     """
     if identifier == CURRENT:
-        row = connection.execute(_query().order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
+        row = connection.execute(_ROUNDS.order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
         if row is None:
             raise RoundNotFoundError("no round has been opened")
         return _stored(row)
     matches = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
     # Postgres accepts no text with a NUL, and no identifier has one.
-    row = None if "\0" in identifier else connection.execute(_query().where(matches)).one_or_none()
+    row = None if "\0" in identifier else connection.execute(_ROUNDS.where(matches)).one_or_none()
     if row is None:
         raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
     return _stored(row)
-
-
-def number_of_reports() -> sa.ScalarSelect[int]:
-    """Return the number of reports of each round of a query."""
-    # Correlated, so that the outer query's rounds are counted although it names no tally.
-    of_round = sa.select(total(tallies.c.n)).where(tallies.c.round == rounds.c.seq)
-    return of_round.correlate(rounds).scalar_subquery()
-
-
-def _query() -> sa.Select[Any]:
-    return (
-        sa.select(
-            rounds,
-            number_of_reports().label("n"),
-            verdicts.c.verdict,
-        )
-        .outerjoin_from(rounds, verdicts, verdicts.c.round == rounds.c.seq)
-        .where(NOT_GONE)
-    )
 
 
 def _stored(row: Any) -> StoredRound:

@@ -81,15 +81,6 @@ class StoredReports:
 class Segments(Repository):
     """The packed reports of a database."""
 
-    def evidence(self, seq: int, size: int) -> tuple[Tally, bool]:
-        """Return a round's tally, and whether every counted report is stored.
-
-        The cost depends on the summary's `size` alone. Raises RoundNotFoundError.
-        """
-        with self.database.read() as connection:
-            tally = sum_tallies(connection, seq, size)
-            return tally, _retention(connection, seq) == "forever"
-
     def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports]:
         """Return a round's tally and its stored reports, both at one moment."""
         with self.database.read() as connection:

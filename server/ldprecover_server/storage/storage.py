@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -94,11 +94,6 @@ class Storage(Repository):
                 connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
             else:
                 self.database.write_nothing(connection)
-
-    def watch_pool(self, on_checkout: Callable[[], None], on_checkin: Callable[[], None]) -> None:
-        """Call a function for each connection taken from the pool or returned to it."""
-        sa.event.listen(self.database.engine, "checkout", lambda *connection: on_checkout())
-        sa.event.listen(self.database.engine, "checkin", lambda *connection: on_checkin())
 
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions durably, each exactly once; return the outcomes in the given order."""

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Repository, read_large_value
-from ldprecover_server.storage.rounds import lock_round, number_of_reports
+from ldprecover_server.storage.rounds import NUMBER_OF_REPORTS, lock_round
 from ldprecover_server.storage.schema import rounds, verdicts
 
 CLAIM_SECONDS = 60
@@ -29,7 +29,7 @@ class Verdicts(Repository):
         query = sa.select(rounds.c.id).where(
             rounds.c.state == "closed",
             rounds.c.protocol.in_(PROTOCOLS),
-            number_of_reports() > 0,
+            NUMBER_OF_REPORTS > 0,
             ~has_verdict,
         )
         with self.database.read() as connection:

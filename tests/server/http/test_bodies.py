@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import RootModel
 from starlette.requests import Request
 from tests.conftest import PACKED, ServerProcess
 from tests.server.conftest import StartInProcess, problem_of
@@ -22,14 +23,14 @@ from ldprecover_server import Settings
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
+    InvalidRequestError,
     MalformedBodyError,
     QueueFullError,
     ServiceError,
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
 )
-from ldprecover_server.http.bodies import Body, BodyLimit
-from ldprecover_server.http.messages import json_body
+from ldprecover_server.http.bodies import Body, BodyLimit, json_body, parse_json
 from ldprecover_server.limits import (
     ANONYMOUS_BYTES,
     DECODED_BYTES,
@@ -277,7 +278,7 @@ def kept_by(error: BaseException | None) -> str:
     variables = ""
     while error is not None:
         for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals["__name__"] in (Body.__module__, json_body.__module__):
+            if frame.f_globals["__name__"] in (Body.__module__,):
                 variables += repr(frame.f_locals)
         error = error.__context__
     return variables
@@ -348,3 +349,37 @@ def test_rejected_upload_leaves_the_connection_usable(server: ServerProcess, pat
             response = http.post(path, content=bytes(2 * MIB), headers=JSON)
             assert response.status_code in (401, 404)
             assert http.get("/healthz").status_code == 200
+
+
+class AnyJson(RootModel[Any]):
+    """Any JSON."""
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b' {"count": [3, 1.0, "\\ud83d\\ude00"]}\n', {"count": [3, 1.0, "\N{GRINNING FACE}"]}),
+        (b'{"count": 1, "c\\u006funt": 2}', {"count": 2}),
+    ],
+)
+def test_json_is_its_value(body: bytes, value: object) -> None:
+    assert parse_json(AnyJson, bytearray(body)).root == value
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"count": 1',
+        b'{"\xff": 1}',
+        b'\xef\xbb\xbf{"count": 1}',
+        b'{"count": NaN}',
+        b'{"count": 1} x',
+        b'{"\\ud800": 1}',
+        b'{"\\ud800 and much more of it": 1}',
+        b'{"\\udc00 and much more of it": 1}',
+        b"[" * 100_000,
+    ],
+)
+def test_rejects_what_is_not_strict_json(body: bytes) -> None:
+    with pytest.raises(InvalidRequestError, match="not JSON"):
+        parse_json(AnyJson, body)

@@ -1,12 +1,15 @@
-"""Compressed responses, and responses to conditional requests."""
+"""Compressed and conditional responses, and callers that disconnect."""
+
+import asyncio
 
 import httpx
 import pytest
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message
 from tests.conftest import ADMIN_KEY
 from tests.server.conftest import InProcess, problem_of
 
-from ldprecover_server.http.responses import accepts_gzip
+from ldprecover_server.http.responses import accepts_gzip, cancel_on_disconnect
 
 pytestmark = pytest.mark.sqlite
 LARGE = [f"the label of item {i}" for i in range(4_000)]
@@ -97,3 +100,59 @@ def test_unchanged_frequencies_need_the_key_of_the_round(in_process: InProcess) 
     assert in_process.get(path, headers=admin | {"If-None-Match": etag}).status_code == 304
     assert problem_of(in_process.get(path, headers={"If-None-Match": etag})) == "unauthorized"
     assert problem_of(in_process.get(path, headers={"If-None-Match": "*"})) == "unauthorized"
+
+
+class Caller:
+    """A caller who stays connected until `disconnected` is set."""
+
+    def __init__(self) -> None:
+        self.disconnected = asyncio.Event()
+        self.request = Request({"type": "http", "headers": []}, self._receive)
+
+    async def _receive(self) -> Message:
+        await self.disconnected.wait()
+        return {"type": "http.disconnect"}
+
+
+def test_result_and_error_reach_the_caller() -> None:
+    async def run() -> None:
+        async def right() -> int:
+            return 7
+
+        async def wrong() -> int:
+            raise KeyError("7")
+
+        assert await cancel_on_disconnect(Caller().request.receive, right()) == 7
+        with pytest.raises(KeyError):
+            await cancel_on_disconnect(Caller().request.receive, wrong())
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("ends", ["the caller goes", "the call is cancelled"])
+def test_the_work_ends_before_the_call_does(ends: str) -> None:
+    async def run() -> None:
+        caller, begun, ended = Caller(), asyncio.Event(), asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        call = asyncio.create_task(cancel_on_disconnect(caller.request.receive, work()))
+        await begun.wait()
+        if ends == "the caller goes":
+            caller.disconnected.set()
+        else:
+            call.cancel()
+        with pytest.raises(
+            ClientDisconnect if ends == "the caller goes" else asyncio.CancelledError
+        ):
+            await call
+        assert ended.is_set()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())

@@ -64,7 +64,6 @@ def test_deleted_round_is_gone_before_its_rows(
         lambda: storage.rounds.find(f"!{seq}"),
         lambda: storage.rounds.parameters(seq),
         lambda: storage.rounds.tally(seq, 6),
-        lambda: storage.segments.evidence(seq, 6),
         lambda: storage.segments.tally_and_reports(seq, 6),
         lambda: storage.rounds.close(name),
         lambda: storage.deletion.delete(name),
@@ -119,10 +118,9 @@ def test_rows_are_deleted_in_chunks_by_any_process(
     assert rows_of(one, other) == [5, 5, 1, 1]
 
 
-def test_round_without_stored_reports_is_never_complete(storage: Storage) -> None:
+def test_round_of_retention_none_stores_no_reports(storage: Storage) -> None:
     seq = open_round(storage, retention="none")
     fill(storage, seq, 2)
-    assert storage.segments.evidence(seq, 6)[1] is False
     assert (
         storage.segments.tally_and_reports(seq, 6)[1].n,
         list(storage.segments.tally_and_reports(seq, 6)[1]),

@@ -136,7 +136,7 @@ def test_look_up_cost_does_not_grow_with_segments(storage: Storage) -> None:
         statements.append(statement)
 
     sa.event.listen(storage.database.engine, "before_cursor_execute", look)
-    storage.segments.evidence(seq, 6)
+    storage.rounds.tally(seq, 6)
     assert statements
     assert not any("segments" in statement for statement in statements)
     storage.segments.tally_and_reports(seq, 6)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import AUTO, MAX_ETA, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.malicious_models import (
     MALICIOUS_MODELS,
@@ -10,7 +11,6 @@ from ldprecover.recovery.malicious_models import (
     custom,
     estimate_share,
     exact_targeted,
-    untargeted,
 )
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
@@ -122,7 +122,19 @@ def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
         notes.append(
             f"Without targets the malicious models {' and '.join(_WITHOUT_TARGETS)} are the same."
         )
-    return untargeted(oracle, inputs.poisoned), notes
+    return _untargeted(oracle, inputs.poisoned), notes
+
+
+def _untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
+    """Return f'_Y: S spread evenly over D1 = {v : f~_Z(v) > 0}, zero elsewhere (paper, V-D).
+
+    If no estimate is positive, it is zero everywhere.
+    """
+    suspected = poisoned > 0  # D1
+    malicious = np.zeros(oracle.domain_size)
+    if suspected.any():
+        malicious[suspected] = oracle.laws.malicious_sum / np.count_nonzero(suspected)
+    return malicious
 
 
 _ONE_TARGET = "each malicious report is taken to support one target alone"

@@ -9,13 +9,14 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
+from ldprecover.certificate.questions import CertificateResult
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.items import MAX_CANARIES, with_labels
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
-from ldprecover_interface.base import MAX_HISTORY, Message
+from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.errors import (
@@ -26,6 +27,7 @@ from ldprecover_server.errors import (
     RoundOpenError,
     ShareTooSmallError,
 )
+from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
@@ -34,14 +36,8 @@ from ldprecover_server.http.dependencies import (
     Reader,
     RoundOrCurrent,
 )
-from ldprecover_server.http.messages import (
-    body_schema,
-    cancel_on_disconnect,
-    json_body,
-    json_response,
-)
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
-from ldprecover_server.http.responses import is_current
+from ldprecover_server.http.responses import cancel_on_disconnect, is_current, json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 
@@ -79,21 +75,24 @@ async def get_frequencies(
 
 
 def _write_frequencies(request: Request, caller: Caller, reference: str, form: str) -> Response:
-    services = caller.services
-    round, tally = services.results.counted(reference, caller.key)
+    rounds = caller.services.rounds
+    round = rounds.readable(reference, caller.key)
+    tally = rounds.tally(round)
     # A tally only grows, so its number of reports names it.
     etag = f'W/"{round.id}-{tally.n}{"-csv" if form == "csv" else ""}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if is_current(request, etag):
         return Response(status_code=304, headers=headers)
-    with services.limits.write(round.oracle.domain_size):
-        labels = services.rounds.labels(round)
-        message = _frequencies(round, labels, tally)
-        if form == "csv":
-            response = _frequencies_as_csv(message, labels)
-            response.headers.update(headers)
-            return response
-        return json_response(message, headers=headers, labels=labels)
+    response = _write(round, caller, _frequencies_response, tally, form)
+    response.headers.update(headers)
+    return response
+
+
+def _frequencies_response(round: RoundInfo, labels: bytes, tally: Tally, form: str) -> Response:
+    message = _frequencies(round, labels, tally)
+    if form == "csv":
+        return _frequencies_as_csv(message, labels)
+    return json_response(message, labels=labels)
 
 
 def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
@@ -178,34 +177,38 @@ async def _recover(
     round: RoundInfo, caller: Caller, request: RecoveryRequest, form: str
 ) -> Response:
     recovery = await caller.services.analyses.recover(round, request, caller)
-
-    def write(items: Sequence[str]) -> Message | Response:
-        if form == "csv":
-            return _recovery_as_csv(round, recovery, items)
-        return _recovered(round, request.malicious_model, recovery, items)
-
-    return await _respond(round, caller, 32, write)
+    arguments = recovery, request.malicious_model, form
+    return await _respond(round, caller, 32, _write_recovery, *arguments)
 
 
 async def _respond(
     round: RoundInfo,
     caller: Caller,
     item_bytes: int,
-    write: Callable[[Sequence[str]], Message | Response],
+    write: Callable[..., Response],
+    *arguments: object,
 ) -> Response:
-    """Return what `write` returns for the labels of the round; a result waits for its thread."""
+    """Return what `write` returns for a result, which waits for its thread."""
     limits, d = caller.services.limits, round.oracle.domain_size
-
-    def respond() -> Response:
-        with limits.write(d):
-            labels = caller.services.rounds.labels(round)
-            written = write(decode_labels(labels))
-            if isinstance(written, Response):
-                return written
-            return json_response(written, labels=labels)
-
     with limits.unwritten.hold(0 if caller.is_known else item_bytes * d):
-        return await caller.respond(respond)
+        return await caller.respond(_write, round, caller, write, *arguments)
+
+
+def _write(
+    round: RoundInfo, caller: Caller, write: Callable[..., Response], *arguments: object
+) -> Response:
+    """Return what `write` returns for the round, its labels and the other arguments."""
+    with caller.services.limits.write(round.oracle.domain_size):
+        return write(round, caller.services.rounds.labels(round), *arguments)
+
+
+def _write_recovery(
+    round: RoundInfo, labels: bytes, recovery: Recovery, malicious_model: str, form: str
+) -> Response:
+    items = decode_labels(labels)
+    if form == "csv":
+        return _recovery_as_csv(round, recovery, items)
+    return json_response(_recovered(round, malicious_model, recovery, items), labels=labels)
 
 
 def _recovered(
@@ -277,15 +280,18 @@ async def _certify(
     round: RoundInfo, caller: Caller, request: CertificateRequest, form: str
 ) -> Response:
     result = await caller.services.analyses.certify(round, request, caller)
+    return await _respond(round, caller, 64, _write_certificate, result, form)
 
-    def write(items: Sequence[str]) -> Message | Response:
-        message = certified(round.id, result, items)
-        if form == "csv":
-            return _certificate_as_csv(message, items)
-        message.items = []
-        return message
 
-    return await _respond(round, caller, 64, write)
+def _write_certificate(
+    round: RoundInfo, labels: bytes, result: CertificateResult, form: str
+) -> Response:
+    items = decode_labels(labels)
+    message = certified(round.id, result, items)
+    if form == "csv":
+        return _certificate_as_csv(message, items)
+    message.items = []
+    return json_response(message, labels=labels)
 
 
 def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:

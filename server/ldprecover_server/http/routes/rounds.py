@@ -28,6 +28,7 @@ from ldprecover_server.errors import (
     ReportsGoneError,
     RoundNotFoundError,
 )
+from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
     Admin,
@@ -37,9 +38,8 @@ from ldprecover_server.http.dependencies import (
     Services,
     get_services,
 )
-from ldprecover_server.http.messages import body_schema, json_body, json_response
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
-from ldprecover_server.http.responses import is_current
+from ldprecover_server.http.responses import is_current, json_response
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
@@ -110,7 +110,7 @@ async def list_rounds(
 
     def read() -> tuple[list[StoredRound], list[str | None]]:
         page = services.rounds.page(limit, before)
-        return page, services.results.verdicts(page, caller.key)
+        return page, services.rounds.verdicts(page, caller.key)
 
     # A round may have 100,000 labels; GET /rounds/{id} returns them.
     rounds = [
@@ -208,8 +208,13 @@ async def delete_round(round: RoundReference, caller: Admin) -> None:
 )
 async def get_stats(round: RoundReference, caller: Reader) -> Stats:
     """Return the number of a round's reports; it is shorter than the round with its items."""
-    info, tally = await caller.run(caller.services.results.counted, round, caller.key)
-    return Stats(round=info.id, reports=tally.n)
+    rounds = caller.services.rounds
+
+    def read() -> Stats:
+        info = rounds.readable(round, caller.key)
+        return Stats(round=info.id, reports=rounds.tally(info).n)
+
+    return await caller.run(read)
 
 
 @router.get(
@@ -220,11 +225,10 @@ async def get_stats(round: RoundReference, caller: Reader) -> Stats:
 )
 async def export_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round with its tally, to estimate and recover without the server."""
-    results = caller.services.results
 
     def export() -> Response:
         # As written, not through the model: files keep the order of their fields.
-        body = to_json(results.export(round, caller.key).to_dict())
+        body = to_json(caller.services.rounds.export(round, caller.key).to_dict())
         return Response(body, media_type="application/json")
 
     return await caller.respond(export)
@@ -258,6 +262,6 @@ def _round(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    (verdict,) = services.results.verdicts([stored], key)
+    (verdict,) = services.rounds.verdicts([stored], key)
     message = RoundStatus.model_construct(**_state(stored, verdict), items=[])
     return json_response(message, status, headers, labels=services.rounds.labels(info))

@@ -11,12 +11,10 @@ import secrets
 from collections.abc import Mapping
 
 from anyio import to_thread
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ldprecover import FrequencyOracle, LDPRecoverError
 from ldprecover.protocols import wire
-from ldprecover_interface import paths
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import (
@@ -30,7 +28,6 @@ from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.problems import problem_response
-from ldprecover_server.http.routes.operation import HEALTH
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
 
@@ -38,41 +35,22 @@ _log = logging.getLogger(__name__)
 
 _SUBMISSION_KEY = re.compile(r"[\x21-\x7e]{1,64}")
 _LIMITS = 1024
-_HEALTH_ROUTE = Route(paths.HEALTHZ, HEALTH)
 _TYPES = (JSON, wire.MEDIA_TYPE)
 
 
-class SubmissionRoute:
-    """ASGI middleware that answers submissions and health checks, and passes on other requests."""
+class SubmissionEndpoint:
+    """The ASGI application that answers submissions to the round in the path."""
 
-    def __init__(self, app: ASGIApp, services: Services) -> None:
-        self._app = app
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._round_route = Route(paths.ROUND + paths.REPORTS, self)
-        self._current_route = Route(paths.REPORTS, self)
         self._limits: dict[
             tuple[int, bool, bool, bool], BodyLimit
         ] = {}  # of the rounds that reports came for last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if (match := paths.SUBMISSION.fullmatch(path)) is not None:
-            # As the framework does: Instrumentation reads the path of the route.
-            scope["route"] = self._current_route if match[1] is None else self._round_route
-            await self._respond(match[1] or CURRENT, scope, receive, send)
-        elif path == paths.HEALTHZ and scope["method"] == "GET":
-            scope["route"] = _HEALTH_ROUTE
-            await HEALTH(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-    async def _respond(self, round: str, scope: Scope, receive: Receive, send: Send) -> None:
         body = Body(self._services.limits.bodies, scope, receive)
         try:
-            answer = await self._submit(round, scope, body)
+            answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
             await problem_response(error)(scope, receive, send)
         except Exception:  # noqa: BLE001
@@ -86,10 +64,11 @@ class SubmissionRoute:
             await send({"type": "http.response.start", "status": 202, "headers": headers})
             await send({"type": "http.response.body", "body": answer})
 
-    async def _submit(self, identifier: str, scope: Scope, body: Body) -> bytes:
+    async def _submit(self, scope: Scope, body: Body) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
         rounds = self._services.rounds
+        identifier = scope["path_params"].get("round", CURRENT)
         round = rounds.cached(identifier)
         if round is not None:
             return await self._submit_to(round, scope, body)
