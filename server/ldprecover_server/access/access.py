@@ -1,6 +1,6 @@
 """Access control: looks up keys, checks scopes, and identifies the sender of a submission.
 
-Access keys are random, stored as hashes, compared in constant time, and have a scope.
+Access keys are random, stored as hashes, found by hash, and have a scope.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from anyio import to_thread
@@ -23,6 +23,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
+from ldprecover_server.limits import Cache
 from ldprecover_server.storage import HashedKey, Storage
 
 SCOPES = ("admin", "analyst", "report")
@@ -31,6 +32,9 @@ SCOPES = ("admin", "analyst", "report")
 CACHE_SECONDS = 1.0
 """How long submissions use cached keys, and so how long a revoked `report` key still works."""
 
+_CACHE_KEYS = 10_000
+_BATCH_KEYS = 500
+"""Keys looked up by one statement."""
 _SETTINGS_KEY = "settings"
 
 
@@ -53,9 +57,10 @@ ANYONE = Sender()
 class Access:
     """The keys of a server: those in its database, and the admin key from its settings.
 
-    Submissions use a copy of the keys that is at most `CACHE_SECONDS` old; a key that is not in it
-    is looked up in the database. All other calls read the keys from the database, so that a
-    revocation takes effect immediately in every process.
+    Submissions use a key for CACHE_SECONDS after it was looked up. All other calls look it up in
+    the database, so that a revocation takes effect immediately in every process. An unknown key is
+    never cached, because another process may create it. Look-ups that wait share a statement, and
+    one runs at a time, so any number of unknown keys takes one connection.
     """
 
     def __init__(
@@ -67,19 +72,23 @@ class Access:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
-        self._settings = (
-            [HashedKey(_SETTINGS_KEY, "admin", _hash(settings_key))] if settings_key else []
-        )
+        self._settings_hash = _hash(settings_key) if settings_key else b""
         self._rates = rates
         self._clock = clock
         self._ticket_secret: bytes | None = None
-        self._copy: list[HashedKey] = []
-        self._read_at = -CACHE_SECONDS
-        self._reading: asyncio.Task[None] | None = None
+        self._cache: Cache[bytes, tuple[HashedKey, float]] = Cache(_CACHE_KEYS, lambda entry: 1)
+        self._reading = asyncio.Lock()
+        self._batch: set[bytes] = set()
+        """The hashes that the next statement looks up."""
+        self._results: asyncio.Task[dict[bytes, HashedKey]] | None = None
+        """The keys of the batch."""
 
-    def require(self, key: str | None, scope: str) -> HashedKey:
-        """Return the key if it has this scope. Raises UnauthorizedError or ForbiddenError."""
-        return _checked(key, scope, self._keys())
+    def require(self, key: str | None, scope: str | None = None) -> HashedKey:
+        """Return the key if it has this scope, or any. Raises UnauthorizedError, ForbiddenError."""
+        if key is None:
+            raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
+        hash = _hash(key)
+        return _checked(self._of_settings(hash) or self._storage.keys.find([hash]).get(hash), scope)
 
     def has(self, key: str | None, scope: str) -> bool:
         """Return whether this is a valid key of this scope."""
@@ -88,10 +97,6 @@ class Access:
         except (UnauthorizedError, ForbiddenError):
             return False
         return True
-
-    def identify(self, key: str | None) -> HashedKey:
-        """Return the key, whatever its scope. Raises UnauthorizedError."""
-        return _checked(key, None, self._keys())
 
     async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
         """Return the sender of a submission from the value of the header Authorization.
@@ -117,7 +122,7 @@ class Access:
             raise UnauthorizedError(
                 "this submission needs the header Authorization: Bearer KEY with a report key"
             )
-        return Sender(key=await self._report_key(value))
+        return Sender(key=_checked(await self._look_up(value), "report"))
 
     def mint(self, round_id: str, access: str, count: int) -> Iterator[str]:
         """Return new tickets of a round. Raises ParameterError if its access is not `ticket`."""
@@ -132,50 +137,56 @@ class Access:
             self._ticket_secret = await to_thread.run_sync(self._storage.keys.ticket_secret)
         return tickets.round_key(self._ticket_secret, round_id)
 
-    async def _report_key(self, key: str) -> HashedKey:
-        if not await self.knows(key):
-            await self._refresh()
-        return _checked(key, "report", self._copy)
-
     def take(self, key: HashedKey, reports: int) -> None:
         """Count reports against a key's rate limit. Raises RateLimitedError."""
         if self._rates is not None:
             self._rates.take(key.hash, reports)
 
     async def knows(self, key: str | None) -> bool:
-        """Return whether this is a valid key of any scope, from the copy of the keys."""
-        if key is None:
-            return False
-        if self._clock() - self._read_at >= CACHE_SECONDS:
-            await self._refresh()
-        return _find(key, self._copy) is not None
+        """Return whether this is a valid key of any scope, as submissions see it."""
+        return key is not None and await self._look_up(key) is not None
 
     def ensure_admin_key(self) -> str | None:
         """Create an admin key if the server has no other, and return it to show to the operator."""
-        if self._settings or any(key.scope == "admin" for key in self._storage.keys.active()):
+        if self._settings_hash or self._storage.keys.has_admin():
             return None
         return create_key(self._storage, "admin")
 
-    async def _refresh(self) -> None:
-        """Read the keys once for all waiting callers. Raises StoreUnavailableError."""
-        if self._reading is None:
-            self._reading = asyncio.create_task(self._read())
+    def _of_settings(self, hash: bytes) -> HashedKey | None:
+        # In constant time: an operator may have chosen a key that can be guessed from its hash.
+        if hmac.compare_digest(hash, self._settings_hash):
+            return HashedKey(_SETTINGS_KEY, "admin", hash)
+        return None
+
+    async def _look_up(self, key: str) -> HashedKey | None:
+        """Return a key, from the cache or the database. Raises StoreUnavailableError."""
+        # The dictionary and the index do not compare in constant time. Time may tell how a stored
+        # hash begins, and not which of 2^256 random keys has such a hash.
+        hash = _hash(key)
+        if match := self._of_settings(hash):
+            return match
+        if (entry := self._cache.get(hash)) and self._clock() - entry[1] < CACHE_SECONDS:
+            return entry[0]
+        if self._results is None or len(self._batch) >= _BATCH_KEYS:
+            self._batch = set()
+            self._results = asyncio.create_task(self._read(self._batch))
+        self._batch.add(hash)
         try:
-            await asyncio.shield(self._reading)  # shared with other callers
+            return (await asyncio.shield(self._results)).get(hash)  # shared with other callers
         except StoreUnavailableError as error:
             # A new error for each caller: a shared one would collect tracebacks.
             raise StoreUnavailableError(str(error)) from None
 
-    async def _read(self) -> None:
-        started = self._clock()
-        try:
-            self._copy = await to_thread.run_sync(self._keys)
-            self._read_at = started
-        finally:
-            self._reading = None
-
-    def _keys(self) -> list[HashedKey]:
-        return self._settings + self._storage.keys.active()
+    async def _read(self, batch: set[bytes]) -> dict[bytes, HashedKey]:
+        """Return the keys of a batch, after those of the batches before it."""
+        async with self._reading:
+            if batch is self._batch:
+                self._results = None  # the statement does not look up hashes that come later
+            read_at = self._clock()
+            keys = await to_thread.run_sync(self._storage.keys.find, batch)
+        for hash, key in keys.items():
+            self._cache.add(hash, (key, read_at))
+        return keys
 
 
 def _hash(key: str) -> bytes:
@@ -183,27 +194,14 @@ def _hash(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def _find(key: str, candidates: Sequence[HashedKey]) -> HashedKey | None:
-    """Return the matching key or None; the time does not depend on which one matches."""
-    hash = _hash(key)
-    match = None
-    for candidate in candidates:
-        if hmac.compare_digest(hash, candidate.hash):
-            match = candidate
-    return match
-
-
-def _checked(key: str | None, scope: str | None, keys: list[HashedKey]) -> HashedKey:
+def _checked(key: HashedKey | None, scope: str | None) -> HashedKey:
     if key is None:
-        raise UnauthorizedError("this call needs the header Authorization: Bearer KEY")
-    match = _find(key, keys)
-    if match is None:
         raise UnauthorizedError("the server does not know this key, or it was revoked")
-    if scope is not None and match.scope not in ("admin", scope):
+    if scope is not None and key.scope not in ("admin", scope):
         raise ForbiddenError(
-            f"this needs a key of scope {scope}, and the key's scope is {match.scope}"
+            f"this needs a key of scope {scope}, and the key's scope is {key.scope}"
         )
-    return match
+    return key
 
 
 def create_key(storage: Storage, scope: str, name: str | None = None) -> str:

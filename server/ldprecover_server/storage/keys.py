@@ -1,5 +1,6 @@
 """Hashes of access keys, and the secret behind tickets."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from secrets import token_bytes
 
@@ -10,6 +11,7 @@ from ldprecover_server.storage.database import Repository
 from ldprecover_server.storage.schema import access_keys, secrets
 
 _TICKETS = "tickets"
+_IS_ACTIVE = access_keys.c.revoked_at.is_(None)
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,18 @@ class HashedKey:
 class Keys(Repository):
     """The access keys of a database. Submission keys are elsewhere."""
 
-    def active(self) -> list[HashedKey]:
-        """Return the keys that are not revoked."""
-        query = sa.select(access_keys.c.name, access_keys.c.scope, access_keys.c.hash)
+    def find(self, hashes: Collection[bytes]) -> dict[bytes, HashedKey]:
+        """Return the keys with these hashes that are not revoked, by hash."""
+        columns = (access_keys.c.name, access_keys.c.scope, access_keys.c.hash)
+        query = sa.select(*columns).where(access_keys.c.hash.in_(hashes), _IS_ACTIVE)
         with self.database.read() as connection:
-            rows = connection.execute(query.where(access_keys.c.revoked_at.is_(None)))
-            return [HashedKey(row.name, row.scope, row.hash) for row in rows]
+            return {row.hash: HashedKey(*row) for row in connection.execute(query)}
+
+    def has_admin(self) -> bool:
+        """Return whether an admin key is not revoked."""
+        query = sa.select(access_keys.c.name).where(access_keys.c.scope == "admin", _IS_ACTIVE)
+        with self.database.read() as connection:
+            return connection.scalar(query.limit(1)) is not None
 
     def all(self) -> list[AccessKey]:
         """Return all keys by name, revoked keys included."""
@@ -49,11 +57,9 @@ class Keys(Repository):
 
     def revoke(self, name: str) -> None:
         """Revoke a key for good. Raises KeyNotFoundError if it is unknown or revoked."""
-        active = sa.and_(access_keys.c.name == name, access_keys.c.revoked_at.is_(None))
+        revocation = sa.update(access_keys).where(access_keys.c.name == name, _IS_ACTIVE)
         with self.database.write() as connection:
-            if not connection.execute(
-                sa.update(access_keys).where(active).values(revoked_at=self._now())
-            ).rowcount:
+            if not connection.execute(revocation.values(revoked_at=self._now())).rowcount:
                 raise KeyNotFoundError(f"no key that is not revoked is named {name[:80]!r}")
 
     def add(self, name: str, scope: str, hash: bytes) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import threading
+from collections.abc import Iterable
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,7 +19,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from ldprecover_server.storage import AccessKey
+from ldprecover_server.storage import AccessKey, HashedKey
 from ldprecover_server.storage.schema import access_keys
 
 pytestmark = pytest.mark.sqlite
@@ -164,22 +165,69 @@ def test_revoked_key_works_for_a_second_at_most(
     assert send(second) == "second"
 
 
-def test_keys_are_read_once_a_second(
+def read_keys(app: InProcess, monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Return a mock that is called as the keys are, once a statement."""
+    find = Mock(wraps=app.storage.keys.find)
+    monkeypatch.setattr(app.storage.keys, "find", find)
+    return find
+
+
+async def gather(access: Access, headers: Iterable[str]) -> list[Any]:
+    """Return the sender of each submission, or the error."""
+    senders = (access.require_sender("R1", "open", header) for header in headers)
+    return await asyncio.gather(*senders, return_exceptions=True)
+
+
+def test_key_is_read_once_a_second(
     start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app, clock = start_in_process(), Clock()
     header = add_key(app, "report")["Authorization"]
     access = Access(app.storage, None, clock=clock)
-    active_keys = Mock(wraps=app.storage.keys.active)
-    monkeypatch.setattr(app.storage.keys, "active", active_keys)
-
-    async def send_many() -> None:
-        await asyncio.gather(*(access.require_sender("R1", "open", header) for _ in range(50)))
-
+    find = read_keys(app, monkeypatch)
     for seconds, reads in ((0.0, 1), (0.0, 1), (1.5, 2)):
         clock.now += seconds
-        app.run(send_many())
-        assert active_keys.call_count == reads
+        app.run(gather(access, 50 * [header]))
+        assert find.call_count == reads
+
+
+@pytest.mark.both
+def test_unknown_keys_share_statements_that_read_no_other_key(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = start_in_process()
+    others = [add_key(app, "report")["Authorization"] for _ in range(3)]
+    find, access = read_keys(app, monkeypatch), Access(app.storage, None)
+    headers = [f"Bearer unknown-{i}" for i in range(1_200)]
+    senders = app.run(gather(access, [*headers, others[0]]))
+    assert {type(each) for each in senders[:-1]} == {UnauthorizedError}
+    assert senders[-1].key.scope == "report"
+    assert [len(call.args[0]) for call in find.call_args_list] == [500, 500, 201]
+    assert app.storage.keys.find(find.call_args.args[0]).keys() == {senders[-1].key.hash}
+
+
+def test_key_created_during_a_look_up_is_known(
+    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unknown keys are not remembered, and a running statement does not speak for later ones."""
+    app, was_read, is_created = start_in_process(), threading.Event(), threading.Event()
+    access, find, key = Access(app.storage, None), app.storage.keys.find, "ldp-made-elsewhere"
+
+    def find_slowly(hashes: set[bytes]) -> dict[bytes, HashedKey]:
+        keys = find(hashes)
+        was_read.set()
+        is_created.wait(60)
+        return keys
+
+    async def send() -> list[bool]:
+        early = asyncio.create_task(access.knows(key))
+        await asyncio.to_thread(was_read.wait, 60)
+        app.storage.keys.add("elsewhere", "report", hashlib.sha256(key.encode()).digest())
+        asyncio.get_running_loop().call_soon(is_created.set)
+        return [await access.knows(key), await early]
+
+    monkeypatch.setattr(app.storage.keys, "find", find_slowly)
+    assert app.run(send()) == [True, False]
 
 
 def test_hanging_database_fails_all_waiting_callers(
@@ -187,28 +235,24 @@ def test_hanging_database_fails_all_waiting_callers(
 ) -> None:
     """Separate attempts would have the last of many callers wait for minutes."""
     app = start_in_process()
-    access = Access(app.storage, ADMIN_KEY)
-    header, all_wait = f"Bearer {ADMIN_KEY}", threading.Event()
-    active_keys, tries = app.storage.keys.active, 0
+    header, access = add_key(app, "admin")["Authorization"], Access(app.storage, ADMIN_KEY)
+    all_wait, find, tries = threading.Event(), app.storage.keys.find, 0
 
-    def hung() -> Any:
+    def hung(hashes: Any) -> Any:
         nonlocal tries
         tries += 1
         all_wait.wait()
         raise StoreUnavailableError("the database does not answer")
 
     async def send_many() -> list[Any]:
-        waiting = [
-            asyncio.ensure_future(access.require_sender("R1", "open", header)) for _ in range(50)
-        ]
         asyncio.get_running_loop().call_soon(all_wait.set)
-        return await asyncio.gather(*waiting, return_exceptions=True)
+        return await gather(access, 50 * [header])
 
-    monkeypatch.setattr(app.storage.keys, "active", hung)
-    refused = app.run(send_many())
-    assert {type(each) for each in refused} == {StoreUnavailableError}
+    monkeypatch.setattr(app.storage.keys, "find", hung)
+    assert {type(each) for each in app.run(send_many())} == {StoreUnavailableError}
     assert tries == 1
-    monkeypatch.setattr(app.storage.keys, "active", active_keys)
+    assert app.run(gather(access, [f"Bearer {ADMIN_KEY}"]))[0].key.scope == "admin"
+    monkeypatch.setattr(app.storage.keys, "find", find)
     assert [sender.key.scope for sender in app.run(send_many())] == 50 * ["admin"]
 
 

@@ -77,5 +77,5 @@ async def get_version(request: Request) -> Version:
 @router.get(paths.KEY, responses=problems(UnauthorizedError, StoreUnavailableError))
 async def get_key(caller: Reader) -> KeyScope:
     """Return name and scope of the key in the header Authorization."""
-    key = await caller.run(caller.services.access.identify, caller.key)
+    key = await caller.run(caller.services.access.require, caller.key)
     return KeyScope(name=key.name, scope=key.scope)
