@@ -24,11 +24,11 @@ from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.http import openapi, problems, routes
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.middleware import (
-    AllowedHosts,
     Application,
     Cors,
     Dispatch,
     Head,
+    HeadChecks,
     Instrumentation,
     SecurityHeaders,
     StartLimit,
@@ -127,9 +127,7 @@ def make_app(settings: Settings, storage: Storage) -> FastAPI:
     entry = Dispatch(StartLimit(entry, _STARTS), SubmissionEndpoint(services), HEALTH)
     if settings.cors_origins:
         entry = Cors(entry, settings.cors_origins)
-    if (names := settings.host_names) is not None:
-        entry = AllowedHosts(entry, names)
-    app.entry = Instrumentation(entry, metrics)
+    app.entry = Instrumentation(HeadChecks(entry, settings.host_names), metrics)
     problems.install(app)
     openapi.install(app)
     routes.install(app)

@@ -126,7 +126,7 @@ class ServerUnreachableError(ServiceError):
 
 
 class HostError(ServiceError):
-    """The request names a host that is not this server, or a web page that may not call it.
+    """The request names no host, two, or another one, or comes from a page that may not call it.
 
     The server answers under the names in LDPRECOVER_ALLOWED_HOSTS, under localhost and under its IP
     addresses. Otherwise a web page could point its own domain name at the server and read what only

@@ -19,7 +19,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ldprecover_interface import paths
 from ldprecover_server import logs
-from ldprecover_server.errors import BusyError, HostError, StoreUnavailableError
+from ldprecover_server.errors import (
+    BusyError,
+    HostError,
+    InvalidParameterError,
+    NotFoundError,
+    ServiceError,
+    StoreUnavailableError,
+)
 from ldprecover_server.http.bodies import has_body
 from ldprecover_server.http.problems import GONE, SECURITY_HEADERS, problem_response
 from ldprecover_server.http.responses import cancel_on_disconnect
@@ -31,6 +38,13 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 _PUBLISH_SECONDS = 1.0
 """The longest delay until a scrape of another process sees a request."""
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?", re.IGNORECASE)
+_ONCE: dict[bytes, type[ServiceError]] = {
+    b"authorization": InvalidParameterError,
+    b"content-type": InvalidParameterError,
+    b"host": HostError,
+    b"idempotency-key": InvalidParameterError,
+}
+"""The headers that have one value, and the error for more."""
 _PIECE_BYTES = 1 << 15
 """Bytes of a body that are sent in one step. Smaller responses do not count."""
 
@@ -124,27 +138,43 @@ def _client_id(scope: Scope) -> bytes | None:
     return None
 
 
-class AllowedHosts:
-    """ASGI middleware that rejects requests whose header Host names none of `names`.
+class HeadChecks:
+    """ASGI middleware that rejects an ambiguous head, and a header Host that names none of `names`.
+
+    A path has printable characters only: the pattern of a route also matches before a line break at
+    the end, which the rule of a proxy may not. HTTP/1.0 alone allows a request without Host.
 
     A page of another site can point its own domain name at this server (DNS rebinding). To the
     browser both are then one site, and only Host shows it. No page can do so with `localhost` or an
-    IP address, so these always pass, and so does a request without Host: browsers always send it.
+    IP address, so these always pass. With the names None every name does.
     """
 
-    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, names: Collection[str] | None) -> None:
         self._app = app
-        self._names = frozenset((True, "localhost", *names))
+        self._names = None if names is None else frozenset((True, "localhost", *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
-        if scope["type"] == "http":
-            for name, value in scope["headers"]:
-                if name == b"host" and _parse(value) not in self._names:
-                    app = problem_response(
-                        HostError(f"{value[:80].decode('latin-1')!r} is not a name of this server")
-                    )
+        if scope["type"] == "http" and (error := self._error(scope)) is not None:
+            app = problem_response(error)
         await app(scope, receive, send)
+
+    def _error(self, scope: Scope) -> ServiceError | None:
+        if not scope["path"].isprintable():
+            return NotFoundError(f"{scope['method']} {scope['path'][:200]!r}")
+        headers = dict(scope["headers"])
+        if len(headers) < len(scope["headers"]):
+            names = [name for name, _ in scope["headers"]]
+            for name, error in _ONCE.items():
+                if names.count(name) > 1:
+                    return error(f"the header {name.decode().title()} must be given once")
+        host = headers.get(b"host")
+        if host is None:
+            is_missing = scope.get("http_version") != "1.0"
+            return HostError("the header Host is missing") if is_missing else None
+        if not host or (self._names is not None and _parse(host) not in self._names):
+            return HostError(f"{host[:80].decode('latin-1')!r} is not a name of this server")
+        return None
 
 
 @functools.lru_cache(maxsize=64)

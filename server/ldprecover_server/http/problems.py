@@ -119,7 +119,7 @@ def install(app: FastAPI) -> None:
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        where = f"{request.method} {request.url.path[:200]}"
+        where = f"{request.method} {request.scope['path'][:200]}"
         if error.status_code == 405:
             return problem_response(errors.MethodNotAllowedError(where, _methods_of(request)))
         return problem_response(errors.NotFoundError(where))  # also for unreadable files

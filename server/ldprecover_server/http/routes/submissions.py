@@ -8,7 +8,6 @@ import functools
 import logging
 import re
 import secrets
-from collections.abc import Mapping
 
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
@@ -33,7 +32,7 @@ from ldprecover_server.storage import CURRENT
 
 _log = logging.getLogger(__name__)
 
-_SUBMISSION_KEY = re.compile(r"[\x21-\x7e]{1,64}")
+_SUBMISSION_KEY = re.compile(rb"[\x21-\x7e]{1,64}")
 _LIMITS = 1024
 _TYPES = (JSON, wire.MEDIA_TYPE)
 
@@ -71,13 +70,13 @@ class SubmissionEndpoint:
         identifier = scope["path_params"].get("round", CURRENT)
         round = rounds.cached(identifier)
         if round is not None:
-            return await self._submit_to(round, scope, body)
+            return await self._submit_to(round, body)
         round = rounds.cached_by_name(identifier)
         if round is None:
             round = await self._services.limits.submitting.run(rounds.find, identifier)
-            return await self._submit_to(round, scope, body)
+            return await self._submit_to(round, body)
         try:
-            return await self._submit_to(round, scope, body)
+            return await self._submit_to(round, body)
         except (ServiceError, LDPRecoverError) as error:
             if (
                 isinstance(error, ServiceError) and error.type.status >= 500
@@ -88,17 +87,16 @@ class SubmissionEndpoint:
                 raise BusyError("another round has the name since a moment ago") from None
             raise
 
-    async def _submit_to(self, round: RoundInfo, scope: Scope, body: Body) -> bytes:
+    async def _submit_to(self, round: RoundInfo, body: Body) -> bytes:
         services = self._services
         # Authenticate first.
         headers = body.headers
-        authorization = _header_once(scope, headers, b"authorization")
+        authorization = headers.get(b"authorization")
         sender = ANYONE
         if authorization is not None or round.access != "open":
-            sender = await services.access.require_sender(round.id, round.access, authorization)
-        key = sender.submission_key or _submission_key(
-            _header_once(scope, headers, b"idempotency-key")
-        )
+            value = None if authorization is None else authorization.decode("latin-1")
+            sender = await services.access.require_sender(round.id, round.access, value)
+        key = sender.submission_key or _submission_key(headers.get(b"idempotency-key"))
         # Then read at most what such a sender may send.
         packed = body.media_type == wire.MEDIA_TYPE
         try:
@@ -140,24 +138,12 @@ class SubmissionEndpoint:
         return limit
 
 
-def _header_once(scope: Scope, headers: Mapping[bytes, bytes], name: bytes) -> str | None:
-    value = headers.get(name)
-    if value is None:
-        return None
-    if (
-        len(headers) < len(scope["headers"])
-        and sum(name == other for other, _ in scope["headers"]) > 1
-    ):
-        raise InvalidParameterError(f"the header {name.decode().title()} must be given once")
-    return value.decode("latin-1")
-
-
-def _submission_key(value: str | None) -> str:
+def _submission_key(value: bytes | None) -> str:
     if value is None:
         return secrets.token_hex(16)
     if not _SUBMISSION_KEY.fullmatch(value):
         raise InvalidParameterError("Idempotency-Key must be of 1 to 64 visible ASCII characters")
-    return value
+    return value.decode()
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,4 +1,6 @@
-"""Requests under host names that are not the server's, as DNS rebinding sends them."""
+"""Heads that are ambiguous, or under host names of others, as DNS rebinding sends them."""
+
+from urllib.parse import quote
 
 import pytest
 from tests.conftest import ServerProcess
@@ -66,11 +68,36 @@ def test_a_setting_that_is_no_name_is_an_error(name: str) -> None:
         Settings(allowed_hosts=(name,))
 
 
-def test_each_host_of_a_request_must_be_allowed(server: ServerProcess) -> None:
-    head = b"GET /healthz HTTP/1.%d\r\n%sConnection: close\r\n\r\n"
+def test_any_name_is_not_no_name(start_in_process: StartInProcess) -> None:
+    app = start_in_process(host="0.0.0.0")
+    assert app.get("/healthz", headers={"Host": "any.example"}).status_code == 200
+    assert problem_of(app.get("/healthz", headers={"Host": ""})) == "host-not-allowed"
+
+
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/readyz", "/rounds", "/reports", "/rounds/x/reports"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "OPTIONS"])
+def test_control_characters_in_a_path_are_not_found(
+    in_process: InProcess, method: str, path: str
+) -> None:
+    for character in map(chr, (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)):
+        for spelling in (path + character, f"/{character}{path[1:]}", f"{path}/{character}"):
+            answer = in_process.request(method, quote(spelling))
+            assert problem_of(answer) == "not-found"
+
+
+def test_host_and_authorization_are_given_once(server: ServerProcess) -> None:
     own, foreign = b"Host: localhost\r\n", b"Host: evil.example\r\n"
-    statuses = [
-        server.talk(head % (minor, hosts)).split()[1]
-        for minor, hosts in ((1, own), (1, own + foreign), (1, foreign + own), (0, b""))
-    ]
-    assert statuses == [b"200", b"400", b"400", b"200"]
+    key, basic = b"Authorization: Bearer x\r\n", b"authorization: Basic x\r\n"
+    for request in (b"GET /healthz", b"GET /rounds", b"POST /reports", b"PUT /nothing"):
+        head = request + b" HTTP/1.%d\r\n%sConnection: close\r\n\r\n"
+        for fields in (b"", b"Host:\r\n", own + own, own + foreign, foreign + own):
+            answer = server.talk(head % (1, fields))
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert b"#host-not-allowed" in answer
+        for fields in (key + key, key + basic, basic + key, b"Authorization:\r\n" + key):
+            answer = server.talk(head % (1, own + fields))
+            assert answer.startswith(b"HTTP/1.1 422 ")
+            assert b"#invalid-parameter" in answer
+        assert b"#host-not-allowed" not in server.talk(head % (0, b""))
