@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees that the tools are there with which the tests read what deploy/ holds, the browser and Node that run what is
-# written in JavaScript, and the proxy of deploy/. Where one is missing it is installed from Debian, by root and
-# where no service would be started along with it; else the tests that need it are skipped.
+# written in JavaScript, the proxy of deploy/, and a pooler. Where one is missing it is installed from Debian, by root
+# and where no service would be started along with it; else the tests that need it are skipped.
 set -eu
 
 missing=
@@ -10,6 +10,7 @@ command -v node >/dev/null || missing="$missing nodejs"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
 [ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$missing nginx-light"
+[ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || missing="$missing pgbouncer"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then

@@ -161,8 +161,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _open(storage: Storage, metrics: Metrics) -> None:
-    storage.database.claim()
-    storage.prepare()
+    storage.prepare(claim=True)
     # After the claim, whose connection does not count.
     storage.database.watch_pool(metrics.pool.inc, metrics.pool.dec)
 

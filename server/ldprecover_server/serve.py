@@ -72,9 +72,7 @@ def serve(settings: Settings) -> None:
         if not is_single and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         counting.warm_up()  # compiled once, for all server processes
-        if is_single:  # until the end, so that no other server opens the database
-            storage.database.claim()
-        storage.prepare()
+        storage.prepare(claim=is_single)  # until the end, so that no other server opens it
         key = Access(storage, settings.secret_key).ensure_admin_key()
         url = _url(listener)
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)

@@ -45,12 +45,14 @@ class Storage(Repository):
         self.verdicts = Verdicts(database, clock)
         self.deletion = Deletion(database, clock)
 
-    def prepare(self, *, migrate: bool = True) -> None:
+    def prepare(self, *, claim: bool = False, migrate: bool = True) -> None:
         """Ensure that the database has this version's schema; `migrate` upgrades a SQLite file.
 
-        Raises ConfigurationError.
+        With `claim` this process serves it. Raises ConfigurationError.
         """
         with self._configuration_errors("serve as database"):
+            if claim:
+                self.database.claim()
             if migrate and self.database.dialect == "sqlite":
                 migrations.migrate(self.database)
             else:

@@ -7,10 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
-from ldprecover_server.errors import DatabaseGoneError
+from ldprecover_server.errors import DatabaseGoneError, StoreUnavailableError
 from ldprecover_server.storage import Storage
 
 pytestmark = pytest.mark.sqlite
@@ -106,6 +107,29 @@ def test_rejects_file_that_is_no_database(tmp_path: Path, content: bytes) -> Non
         serve(Settings(database_url=f"sqlite:///{path}", port=0))
     assert path.read_bytes() == content
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("options", ["mode=ro", "mode=memory&uri=true", "uri=1&vfs=unix-none"])
+def test_options_of_the_url_are_refused(tmp_path: Path, options: str) -> None:
+    """Some open another file or none, and the others are ignored."""
+    with pytest.raises(ConfigurationError, match="has no options: "):
+        Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}?{options}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_file_system_without_a_log_is_refused(tmp_path: Path) -> None:
+    """A later connection too: SQLite would use another journal without a word."""
+    path = tmp_path / "ldprecover.db"
+
+    def connect(*arguments: object) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{path}?vfs=unix-none", uri=True)
+
+    with closing(Storage(f"sqlite:///{path}")) as storage:
+        event.listen(storage.database.engine, "do_connect", connect)
+        with pytest.raises(ConfigurationError, match="journal_mode is delete, not wal"):
+            storage.prepare()
+        with pytest.raises(StoreUnavailableError):
+            storage.check_writable()
 
 
 def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:

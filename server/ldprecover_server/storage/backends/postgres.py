@@ -14,7 +14,8 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_commit import PostgresCommit
-from ldprecover_server.storage.backends.postgres_timeouts import PING_SECONDS, Session, set_timeout
+from ldprecover_server.storage.backends.postgres_settings import open_sessions
+from ldprecover_server.storage.backends.postgres_timeouts import PING_SECONDS, Session
 from ldprecover_server.storage.database import CommitValues, Database
 from ldprecover_server.storage.encoding import DIGEST_BYTES
 from ldprecover_server.storage.schema import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
@@ -24,10 +25,6 @@ _log = logging.getLogger(__name__)
 _MAX_PROCESSES = 1024
 _IDLE_SECONDS = 1.0  # a check on every use would add a sixth to a commit
 _USED_AT = "ldprecover_used_at"
-_OPTIONS = (
-    "-c synchronous_commit=on -c default_transaction_isolation=read\\ committed "
-    "-c statement_timeout=60s -c lock_timeout=30s -c timezone=UTC"
-)
 
 # SQLSTATEs of an unusable session: it ends (57P0x), or its server accepts no writes, as after a
 # switchover (25006; 0A000 for a write transaction on a standby).
@@ -70,12 +67,12 @@ class Postgres(Database):
             pool_timeout=10,
             hide_parameters=True,  # logged errors contain no report and no key
             connect_args={
+                "client_encoding": "UTF8",
                 "connect_timeout": int(PING_SECONDS),
-                "options": _OPTIONS,
                 "application_name": "ldprecover",
             },
         )
-        set_timeout(self.engine, statement_seconds)
+        open_sessions(self.engine, statement_seconds)
         sa.event.listen(self.engine, "checkin", self._on_checkin)
         sa.event.listen(self.engine, "checkout", self._on_checkout)
         sa.event.listen(self.engine, "connect", self._on_connect)

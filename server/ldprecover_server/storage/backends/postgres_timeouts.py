@@ -1,17 +1,15 @@
 """Postgres connections with client-side timeouts, because a hung server answers nothing."""
 
-from collections.abc import Generator, Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-import sqlalchemy as sa
 from psycopg.errors import error_from_result
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
-
-from ldprecover_server.storage.backends.postgres_arrays import register
 
 PING_SECONDS = 5.0
 """Timeout for a new connection, and for the check of an idle one."""
@@ -84,26 +82,18 @@ class Session(psycopg.Connection[Any]):
         return result
 
     def ping(self) -> None:
-        """Check the connection, waiting at most PING_SECONDS. Raises psycopg.Error."""
+        """Check the connection. Raises psycopg.Error."""
+        with self.checking():
+            self.execute("SELECT 1")
+
+    @contextlib.contextmanager
+    def checking(self) -> Iterator[None]:
+        """Run each statement outside a transaction, waiting at most PING_SECONDS for it."""
         seconds = self.seconds
         self.seconds = PING_SECONDS if seconds is None else min(seconds, PING_SECONDS)
         try:
             self.autocommit = True
-            self.execute("SELECT 1")
+            yield
             self.autocommit = False
         finally:
             self.seconds = seconds
-
-
-def set_timeout(engine: sa.Engine, seconds: float | None) -> None:
-    """Make an engine's connections sessions that wait at most `seconds` for an answer."""
-
-    def connect(
-        dialect: Any, record: Any, positional: tuple[Any, ...], named: dict[str, Any]
-    ) -> Session:
-        session = Session.connect(*positional, **named)
-        session.seconds = seconds
-        register(session)
-        return session
-
-    sa.event.listen(engine, "do_connect", connect)

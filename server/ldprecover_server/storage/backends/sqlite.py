@@ -14,7 +14,12 @@ from typing import Any, TextIO
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
-from ldprecover_server.errors import ConfigurationError, DatabaseGoneError, ServiceError
+from ldprecover_server.errors import (
+    ConfigurationError,
+    DatabaseGoneError,
+    ServiceError,
+    StoreUnavailableError,
+)
 from ldprecover_server.storage.database import CommitValues, Database, PinnedConnection, is_write
 from ldprecover_server.storage.one_statement import SQLITE, SQLITE_SETUP
 
@@ -28,15 +33,18 @@ _BUSY_MS = 10_000
 _ERASE_BUSY_MS = 200  # commits wait for it
 _PAGE_BYTES = 4096
 _EXTRA_PAGES = 6  # of a transaction beside those of its rows: inner pages, indexes
-_PRAGMAS = (
-    "journal_mode=WAL",
-    "synchronous=FULL",  # a commit is on disk when it returns
-    f"busy_timeout={_BUSY_MS}",
-    "foreign_keys=ON",
-    "cache_size=-8192",  # 8 MiB for each of up to 15 connections
-    "temp_store=MEMORY",  # no report is written to other files
-    "secure_delete=ON",  # deleted data are overwritten
-)
+_DURABLE = {
+    "synchronous": 2,  # FULL: a commit is on disk when it returns
+    "secure_delete": 1,  # deleted data are overwritten
+}
+_PRAGMAS = {
+    "journal_mode": "wal",
+    "busy_timeout": _BUSY_MS,
+    "foreign_keys": 1,
+    "cache_size": -8192,  # 8 MiB for each of up to 15 connections
+    "temp_store": 2,  # MEMORY: no report is written to other files
+    **_DURABLE,
+}
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -69,6 +77,8 @@ class SQLite(Database):
             raise ConfigurationError(
                 "the database must be a file, sqlite:///FILE: memory does not survive a crash"
             )
+        if url.query:  # a file of another URI would be opened, or in another mode
+            raise ConfigurationError(f"sqlite:///FILE has no options: {', '.join(url.query)}")
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(
@@ -167,8 +177,7 @@ class SQLite(Database):
     def _on_connect(self, connection: DBAPIConnection, record: Any) -> None:
         assert isinstance(connection, sqlite3.Connection)
         connection.isolation_level = None  # the begin event writes BEGIN, not the driver
-        for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
+        _set(connection, _PRAGMAS)
         pages = DEFAULT_MAX_PAGES if self._checkpoints is None else MAX_PAGES
         connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
@@ -345,8 +354,7 @@ class Checkpoints:
         )
         try:
             self._check()  # the file may have been replaced meanwhile
-            connection.execute("PRAGMA synchronous=FULL")
-            connection.execute("PRAGMA secure_delete=ON")
+            _set(connection, _DURABLE)
         except BaseException:
             connection.close()
             raise
@@ -359,6 +367,16 @@ def _identity(file: Path | int) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _set(connection: sqlite3.Connection, pragmas: Mapping[str, object]) -> None:
+    for name, expected in pragmas.items():
+        connection.execute(f"PRAGMA {name}={expected}")
+        (value,) = connection.execute(f"PRAGMA {name}").fetchone() or (None,)
+        if value != expected:  # as on a file system without shared memory, which has no WAL
+            raise StoreUnavailableError(
+                f"{name} is {value}, not {expected}; the file must be on a local disk"
+            )
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

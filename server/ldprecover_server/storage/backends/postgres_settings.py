@@ -1,0 +1,95 @@
+"""The settings of a Postgres session on which promises rest: sent when it opens, and read back.
+
+As start-up parameters they would not pass a pooler.
+"""
+
+import contextlib
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+
+from ldprecover_server.errors import StoreUnavailableError
+from ldprecover_server.storage.backends.postgres_arrays import register
+from ldprecover_server.storage.backends.postgres_timeouts import Session
+
+_SETTINGS = {
+    "synchronous_commit": "on",
+    "default_transaction_isolation": "read committed",
+    "statement_timeout": "1min",
+    "lock_timeout": "30s",
+    "client_encoding": "UTF8",
+}
+_SET = "; ".join(f"SET {name} = '{value}'" for name, value in _SETTINGS.items())
+_READ = "SELECT pg_backend_pid(), " + ", ".join(
+    f"current_setting('{name}')" for name in ("server_encoding", *_SETTINGS)
+)
+_POOL = "pool by session (PgBouncer: pool_mode = session)"
+_READS = 8  # a pooler may give a transaction the session of the one before by chance
+
+
+def open_sessions(engine: sa.Engine, seconds: float | None) -> None:
+    """Make an engine's connections sessions with these settings.
+
+    They wait at most `seconds` for an answer. Connecting raises StoreUnavailableError if a setting
+    differs, or if a pooler changes the session between transactions.
+    """
+    is_checked = False
+
+    def connect(
+        dialect: Any,
+        record: Any,
+        positional: tuple[Any, ...],
+        named: dict[str, Any],
+        other: int | None = None,
+    ) -> Session:
+        nonlocal is_checked
+        session = Session.connect(*positional, **named)
+        session.seconds = seconds
+        register(session)
+        try:
+            pid = _configure(session, other)
+            if not is_checked and other is None:
+                # A pooler by transaction gives a free session to any connection; one by session
+                # may have no second one.
+                with contextlib.suppress(psycopg.OperationalError):
+                    connect(dialect, record, positional, named, pid).close()
+                    is_checked = True
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def on_invalidate(*connection: Any) -> None:
+        nonlocal is_checked
+        is_checked = False  # the next connection may be to another pooler
+
+    sa.event.listen(engine, "do_connect", connect)
+    sa.event.listen(engine, "invalidate", on_invalidate)
+
+
+def _configure(session: Session, other: int | None) -> int:
+    """Send the settings and read them back; return the session's process id, which is not `other`.
+
+    Nothing is sent in a transaction, whose end could undo it.
+    """
+    with session.checking():
+        session.execute("DISCARD ALL")  # what another client of a pooler left
+        session.cursor().execute(_SET, binary=False)
+        rows: set[Any] = {session.execute(_READ, prepare=False).fetchone() for _ in range(_READS)}
+    ((pid, encoding, *values), *others) = rows
+    if others or pid == other:
+        raise StoreUnavailableError(f"a pooler changes the session between transactions; {_POOL}")
+    if encoding != "UTF8":
+        raise StoreUnavailableError(
+            f"server_encoding is {encoding}, not UTF8; make the database with "
+            "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+        )
+    differing = [
+        f"{name} is {value}, not {expected}"
+        for (name, expected), value in zip(_SETTINGS.items(), values, strict=True)
+        if value != expected
+    ]
+    if differing:
+        raise StoreUnavailableError(f"{', '.join(differing)}; {_POOL}")
+    return int(pid)
