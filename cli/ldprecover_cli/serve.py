@@ -79,18 +79,21 @@ def _settings(options: dict[str, Any]) -> Settings:
 
 
 def _option(name: str, field: FieldInfo) -> Parameter:
-    kind = field.annotation if field.annotation in (int, float, str) else str
     default = None if field.default == () else field.default
     option = Option(
         f"--{name.replace('_', '-')}",
         envvar=f"{_PREFIX}{name.upper()}",
         help=" ".join((field.description or "").split()),
         # Short: otherwise the help cuts the variable's name at 80 columns.
-        metavar="TEXT" if kind is str else "N",
+        metavar="N" if field.annotation in (int, float) else "TEXT",
         hidden=name not in _SHOWN,
     )
     return Parameter(
-        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind | None, option]
+        # Text: the server checks numbers, and does not repeat what may be a key.
+        name,
+        Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[str | None, option],
     )
 
 

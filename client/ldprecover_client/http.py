@@ -67,18 +67,17 @@ def server_url(url: str) -> str:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, TypeError):
         raise ArgumentError("the server's URL cannot be read") from None
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+    if "@" in url:  # also after a slash, which may be a part of the password
         raise ArgumentError(
-            f"the server's URL must begin with http:// or https:// and name a host, unlike {url!r}"
+            "the server's URL must hold no user, password or @: the ledger stores it with each "
+            "report"
         )
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ArgumentError("the server's URL must begin with http:// or https:// and name a host")
     # The operating system would take a port modulo 2¹⁶.
     if parsed.port is not None and not 0 < parsed.port < 1 << 16:
         raise ArgumentError(
             f"the port of the server's URL must be from 1 to 65535, not {parsed.port}"
-        )
-    if parsed.userinfo:
-        raise ArgumentError(
-            "the server's URL must hold no user or password: the ledger stores it with each report"
         )
     if parsed.query or parsed.fragment:
         raise ArgumentError("the server's URL must have no query and no fragment")
@@ -170,8 +169,16 @@ class _BaseClient(ABC, Generic[AnyTransport]):
         self._clock, self._rng = clock, rng or random.Random()
         self._connect()
 
-    @abstractmethod
     def _connect(self) -> None:
+        try:
+            self._open()
+        except (httpx.InvalidURL, ValueError):  # whose text may have a part of a password
+            raise ArgumentError(
+                "the environment has an invalid proxy: see HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+            ) from None
+
+    @abstractmethod
+    def _open(self) -> None:
         """Make the connections, with the settings as they are now."""
 
     def for_server(self, url: str) -> Self:
@@ -290,7 +297,7 @@ class Client(_BaseClient[Transport]):
 
     _default_sleep = staticmethod(time.sleep)
 
-    def _connect(self) -> None:
+    def _open(self) -> None:
         self._http = httpx.Client(**self._settings(_MAX_CONNECTIONS))
 
     def __enter__(self) -> Self:
@@ -481,7 +488,7 @@ class AsyncClient(_BaseClient[AsyncTransport]):
 
     _default_sleep = staticmethod(asyncio.sleep)
 
-    def _connect(self) -> None:
+    def _open(self) -> None:
         self._http = httpx.AsyncClient(**self._settings(_MAX_ASYNC_CONNECTIONS))
 
     async def __aenter__(self) -> Self:

@@ -19,6 +19,7 @@ import pyarrow
 import pyarrow.dataset
 
 from ldprecover import RoundExport
+from ldprecover._secrets import without_secrets
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import Reports, Rng
@@ -57,12 +58,18 @@ class ReportDataset:
             )
             fragments = sorted(dataset.get_fragments(), key=lambda fragment: fragment.path)
         except FileNotFoundError:
-            raise ReportDatasetError(
-                f"{url} has no {ROUND_FILE}: it is not a dataset, or it was not written to its end"
-            ) from None
+            reason = "it is not a dataset, or it was not written to its end"
+            raise ReportDatasetError(shown(f"{url} has no {ROUND_FILE}: {reason}", url)) from None
         except (OSError, ValueError, ImportError, ParameterError) as error:
-            raise ReportDatasetError(f"cannot read the dataset {url}: {error}") from error
+            message = f"cannot read the dataset {url}: {error}"
+            raise ReportDatasetError(shown(message, url)) from None
         return cls(str(url), export, tuple(fragments))
+
+
+def shown(message: str, url: str | Path) -> str:
+    """Return a message without the secrets of a URL that it names."""
+    text = str(url)
+    return message.replace(text, without_secrets(text)) if "://" in text else message
 
 
 def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes]) -> ReportDataset:
@@ -78,7 +85,7 @@ def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes])
     try:
         files, path = fsspec.core.url_to_fs(str(url))
         if files.exists(path) and files.ls(path):
-            raise ReportDatasetError(f"{url} is not empty: name a new folder")
+            raise ReportDatasetError(shown(f"{url} is not empty: name a new folder", url))
         for number, reports in enumerate(_batches(oracle, pieces)):
             # One call for each batch: a signal is handled between two of them.
             pyarrow.dataset.write_dataset(
@@ -100,7 +107,8 @@ def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes])
         files.makedirs(path, exist_ok=True)  # of a round without reports
         files.pipe_file(f"{path}/{ROUND_FILE}", text.encode() + b"\n")
     except (OSError, ValueError, ImportError) as error:
-        raise ReportDatasetError(f"cannot write the dataset {url}: {error}") from error
+        message = f"cannot write the dataset {url}: {error}"
+        raise ReportDatasetError(shown(message, url)) from None
     return ReportDataset.open(url)
 
 

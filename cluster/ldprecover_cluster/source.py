@@ -15,7 +15,7 @@ from distributed import KilledWorker
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import Measure, MeasureOf, ReportSource, add_result, blocks
-from ldprecover_cluster.dataset import ReportDataset, arrays
+from ldprecover_cluster.dataset import ReportDataset, arrays, shown
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
 
 T = TypeVar("T")
@@ -83,7 +83,8 @@ def connect(url: str) -> Iterator[Any]:
     try:
         client = Client(url, timeout=_TIMEOUT, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        raise EngineError(f"the scheduler {url} cannot be reached: {error}") from error
+        message = f"the scheduler {url} cannot be reached: {error}"
+        raise EngineError(shown(message, url)) from None
     with client:
         try:
             _check_versions(client)
@@ -91,7 +92,8 @@ def connect(url: str) -> Iterator[Any]:
         except KilledWorker as error:
             raise EngineError(f"workers were killed repeatedly, or lack memory: {error}") from error
         except CancelledError as error:
-            raise EngineError(f"the connection to the scheduler {url} was lost") from error
+            message = f"the connection to the scheduler {url} was lost"
+            raise EngineError(shown(message, url)) from error
         except ImportError as error:
             raise EngineError(f"a worker lacks a package of this process: {error}") from error
 

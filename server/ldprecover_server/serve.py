@@ -23,6 +23,7 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from ldprecover import PluginError, counting, plugins
+from ldprecover._secrets import hidden_variables, without_secrets
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
@@ -85,12 +86,8 @@ def serve(settings: Settings) -> None:
             )
         print(f"API reference: {url}/docs", flush=True)
         _warn_of_slow_cookies()
-        # Other server processes read their settings from the environment.
-        os.environ.update(settings.environment())
         config = uvicorn.Config(
-            functools.partial(_make_app, settings, storage)
-            if is_single
-            else "ldprecover_server.serve:make_worker_app",
+            functools.partial(_make_app, settings, storage),
             factory=True,
             workers=settings.workers,
             ws="none",
@@ -108,7 +105,10 @@ def serve(settings: Settings) -> None:
         else:
             storage.close()
             logs.configure(settings.log_format)
-            _Supervisor(config, sockets=[listener]).run()
+            with hidden_variables() as hidden:
+                # Pickled: the processes receive it through a pipe.
+                config.app = functools.partial(_make_worker_app, settings, hidden)
+                _Supervisor(config, sockets=[listener]).run()
 
 
 def _warn_of_slow_cookies() -> None:
@@ -149,9 +149,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return _compose(settings, _storage(settings))
 
 
-def make_worker_app() -> FastAPI:
-    """Return the application of one of several server processes; uvicorn calls this by name."""
-    settings = Settings()
+def _make_worker_app(settings: Settings, variables: dict[str, str]) -> FastAPI:
+    """Return the application of one of several server processes."""
+    os.environ.update(variables)  # libpq reads PGPASSWORD; /proc shows the environment of the start
     if (supervisor := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_exit_with, args=(supervisor,), daemon=True).start()
     return _make_app(settings, _storage(settings))
@@ -284,8 +284,8 @@ def _listen(host: str, port: int) -> socket.socket:
         else:
             hint = "--host names an address of this machine, or 0.0.0.0 for all of them"
         raise ConfigurationError(
-            f"cannot listen on {host} port {port}: {reason}; {hint}"
-        ) from error
+            f"cannot listen on {without_secrets(host)} port {port}: {reason}; {hint}"
+        ) from None
 
     # Connections inherit the option. Without it, the kernel would buffer megabytes of each unread
     # response, and writing them would keep the server busy for seconds.

@@ -43,7 +43,7 @@ def _check_origin(value: str) -> str:
     # Browsers send exactly this form, and the middleware compares the text.
     if not _ORIGIN.fullmatch(value):
         raise ValueError(
-            f"{value[:80]!r} is not an origin; write it in lower case without a path, such as "
+            "each must be an origin, in lower case and without a path, such as "
             "https://example.org, or *"
         )
     return value
@@ -52,7 +52,7 @@ def _check_origin(value: str) -> str:
 def _check_host(value: str) -> str:
     if not _HOST_NAME.fullmatch(value.lower()):
         raise ValueError(
-            f"{value[:80]!r} is not a host name; write it without a port, such as example.org, or *"
+            "each must be the name of a host, without a port, such as example.org, or *"
         )
     return value.lower()
 
@@ -67,7 +67,11 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix=_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
+        env_prefix=_PREFIX,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
     )
 
     @model_validator(mode="before")
@@ -96,7 +100,7 @@ class Settings(BaseSettings):
     """Names under which clients may call the server, such as ldp.example.org, separated by commas
     or as a JSON list; * allows all. IP addresses and localhost are always allowed. Without it a
     server that listens on a loopback address allows only these, and another one all names."""
-    database_url: str = "sqlite:///ldprecover.db"
+    database_url: Annotated[str, Field(repr=False)] = "sqlite:///ldprecover.db"
     """Database: sqlite:///FILE or postgresql+psycopg://..."""
     workers: Positive = 1
     """Server processes; more than one requires Postgres."""
@@ -179,18 +183,3 @@ class Settings(BaseSettings):
     def secret_key(self) -> str | None:
         """The admin key, or None."""
         return self.admin_key.get_secret_value() if self.admin_key else None
-
-    def environment(self) -> dict[str, str]:
-        """Return these settings as environment variables."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {
-            f"{_PREFIX}{name.upper()}": _to_text(value)
-            for name, value in values.items()
-            if value is not None
-        }
-
-
-def _to_text(value: Any) -> str:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    return ",".join(value) if isinstance(value, tuple) else str(value)

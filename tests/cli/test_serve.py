@@ -149,7 +149,8 @@ def test_running_server_owns_port_and_database_and_accepts_new_keys(
     [
         ("serve --host 192.0.2.1", "; --host names an address of this machine"),
         ("serve --port 65536", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
-        ("serve --port x", "Invalid value for '--port'"),
+        ("serve --port x", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
+        ("serve --report-rate x", "--report-rate or LDPRECOVER_REPORT_RATE: must be a number"),
         ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),
         ("admin migrate --database-url mysql://x", "postgresql"),
         (
@@ -166,6 +167,31 @@ def test_does_not_show_a_key_that_is_too_short(run: Run) -> None:
     error = run("serve --admin-key hunter2").fails(2)
     assert error.startswith("--admin-key or LDPRECOVER_ADMIN_KEY: ")
     assert "hunter2" not in error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "serve --port hunter22",
+        "serve --admin-key 'hunter22 é'",
+        "serve --log-format hunter22",
+        "serve --plugins [hunter22",
+        "serve --host http://app:hunter22@h --port 0",
+        "serve --database-url postgresql+psycopg://app:hunter22",
+        "admin check --database-url postgresql+psycopg://app:p@hunter22@127.0.0.1:1/db",
+        "admin key list --database-url postgresql+psycopg://app:hunter22@127.0.0.1:1/db",
+        "round list --url http://app:hunter22@127.0.0.1:1",
+        "round list --url http://app:hunter22",
+        "round list --url http://127.0.0.1:1/?key=hunter22",
+        "round list --url htp://app:hunter22@127.0.0.1:1",
+        "round list --url http://127.0.0.1:1 --key hunter22\x07",
+        "send report tea --url http://127.0.0.1:1 --ticket hunter22",
+    ],
+)
+def test_errors_show_no_secret_even_with_their_traceback(run: Run, line: str) -> None:
+    result = run(f"--debug {line}")
+    assert result.code != 0
+    assert "hunter22" not in result.out + result.err
 
 
 def _limit(files: int) -> str:

@@ -1,6 +1,7 @@
 import gzip
 import random
 import ssl
+import traceback
 from pathlib import Path
 
 import pytest
@@ -267,10 +268,45 @@ def test_rejects_invalid_url(url: str):
         Client(url)
 
 
-def test_error_does_not_repeat_password():
-    with pytest.raises(ArgumentError) as caught:
-        Client("http://user:hunter2@a.test")
-    assert "hunter2" not in str(caught.value)
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "{0}",
+        "http://user:{0}@a.test",
+        "http://user:p@{0}@a.test",
+        "http://user:12/{0}@a.test",
+        "http://user:{0}",
+        "//user:{0}@a.test",
+        "user:{0}@a.test",
+        "htp://a.test?key={0}",
+        "http://a.test/?key={0}#{0}",
+        "http:\\\\user:{0}@a.test",
+        "http://user%3A{0}%40a.test:0",
+        "socket://user:{0}@proxy",
+        "http://user:{0}@proxy:port",
+        "http://user:1/{0}@proxy:port",
+        "http://[user:{0}@proxy]",
+    ],
+)
+@pytest.mark.parametrize("variable", [None, "http_proxy", "ALL_PROXY"])
+def test_errors_of_a_url_or_proxy_show_no_secret(monkeypatch, kind, url: str, variable):
+    url = url.format("Mark" * 4)
+    if variable is not None:
+        monkeypatch.setenv(variable, url)
+    text = ""
+    try:
+        kind("http://a.test" if variable else url)
+    except ArgumentError as error:
+        text = "".join(traceback.format_exception(error))
+    assert text or variable is not None  # some are valid as a proxy
+    assert "Mark" not in text
+
+
+def test_names_the_variables_of_an_invalid_proxy(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://user:secret")
+    with pytest.raises(ArgumentError, match="HTTP_PROXY"):
+        Client("http://a.test")
 
 
 def test_url_may_have_path():

@@ -216,6 +216,9 @@ def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site
     minted = service.http.post(
         f"/rounds/{opened['id']}/tickets", json={"count": 1}, headers=service.admin
     )
+    page = visitor.open(f"{survey(site, service, opened['id'])}#ticket={minted.text.strip()}")
+    page.get_by_label("soup").wait_for()
+    assert page.get_by_label("Your ticket").count() == 0
     page = visitor.open(survey(site, service, opened["id"]))
     page.get_by_label("Your ticket").fill("nonsense")
     press(page, "soup")

@@ -25,11 +25,9 @@ pytestmark = pytest.mark.sqlite
 
 @pytest.mark.both
 def test_first_lines_name_url_and_database(server: ServerProcess) -> None:
-    database = (
-        server.database
-        if server.database_url.startswith("sqlite")
-        else str(sa.make_url(server.database_url))
-    )
+    database = str(server.database)
+    if server.database_url.startswith("postgresql"):
+        database = f"postgresql+psycopg://***@/{sa.make_url(server.database_url).database}?***"
     assert server.lines == [
         f"LDPRecover serves {server.url} from {database}\n",
         f"API reference: {server.url}/docs\n",

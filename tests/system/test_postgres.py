@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -17,7 +18,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
-from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer
 from tests.system.conftest import (
     Clients,
     Submission,
@@ -30,6 +31,8 @@ from tools.postgres import Cluster
 from ldprecover_server.storage.schema import rounds, tallies
 
 pytestmark = pytest.mark.postgres
+
+PASSWORD = "a-password-of-the-environment"
 
 SUBMISSIONS = distinct_submissions(900, 2_000)
 REPORTS = sum(len(submission.items) for submission in SUBMISSIONS)
@@ -55,7 +58,9 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             workers=2,
         )
         with contextlib.closing(server):
-            server.start()
+            with pytest.MonkeyPatch.context() as variables:
+                variables.setenv("PGPASSWORD", PASSWORD)
+                server.start()
             yield server
 
 
@@ -196,6 +201,22 @@ def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
     assert victim.pid not in [process.pid for process in alive]
     ready = httpx.get(f"{pair.url}/readyz", trust_env=False)
     assert ready.status_code == 200
+
+
+def test_no_child_process_has_a_secret_in_its_environment(pair: ServerProcess) -> None:
+    round = pair.open_round()["id"]
+    pair.submit(round, b"\1\0\0\0")
+    pair.close_round(round)
+    unmixed = pair.post(f"/rounds/{round}/recover", json={"method": "unmix"}, headers=pair.admin)
+    assert unmixed.status_code == 200
+    children = psutil.Process(pair.pid).children(recursive=True)
+    programs = " ".join(word for child in children for word in _words_of(child))
+    assert all(name in programs for name in ("resource_tracker", "spawn_main", "analysis"))
+    for child in children:
+        environment = Path(f"/proc/{child.pid}/environ").read_bytes()
+        assert b"PATH=" in environment
+        for secret in (ADMIN_KEY, pair.database_url, PASSWORD):
+            assert secret.encode() not in environment
 
 
 COMMIT = b"COMMIT\0"

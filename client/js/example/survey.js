@@ -2,11 +2,12 @@
 //
 //     survey.html?server=https://reports.example.org&round=lunch
 //
-// The server must list the page's origin in LDPRECOVER_CORS_ORIGINS. A ticket may follow: &ticket=….
+// The server must list the page's origin in LDPRECOVER_CORS_ORIGINS. A ticket may follow, where no
+// server logs it: #ticket=….
 // Without a server it is that of the page: each server has this survey at page/survey.html?round=lunch.
 import { AlreadyReportedError, Reporter, Retries, UnansweredError } from "../ldprecover.js";
 
-const query = new URLSearchParams(location.search);
+const query = new URLSearchParams(`${location.search}&${location.hash.slice(1)}`);
 const [promise, form, items, status] = ["promise", "form", "items", "status"].map((id) =>
   document.getElementById(id),
 );

@@ -18,9 +18,9 @@ export function serverUrl(url) {
   }
   if (!/^https?:$/.test(parsed.protocol))
     throw new ArgumentError("the server's URL must begin with http:// or https://");
-  if (parsed.username || parsed.password) {
+  if (parsed.href.includes("@")) {
     throw new ArgumentError(
-      "the server's URL must hold no user or password: the ledger stores it with each report",
+      "the server's URL must hold no user, password or @: the ledger stores it with each report",
     );
   }
   if (parsed.search || parsed.hash)

@@ -303,6 +303,7 @@ test("rejects invalid reporter options", () => {
     "a.test",
     "ftp://a.test",
     "https://a:b@a.test",
+    "https://a:1/b@a.test",
     "https://a.test/?x",
     "https://a.test/#x",
   ]) {

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -23,6 +24,14 @@ from ldprecover_server.storage.snapshots import Snapshot, open_snapshot
 from ldprecover_server.storage.verdicts import Verdicts
 
 _PROBE_BYTES = 1 << 18
+
+_ODD = re.compile("[@;#=%]|/.*:")
+"""Finds a character that neither a host nor the name of a database has."""
+
+_UNREADABLE = (
+    "the database URL cannot be read; percent-encode other characters than letters and digits in "
+    "its user and password, such as @ as %40, or try sqlite:///ldprecover.db"
+)
 
 
 class Storage(Repository):
@@ -118,13 +127,14 @@ def _connect(url: str, pool_size: int, statement_seconds: float | None) -> Datab
     """
     try:
         parsed = sa.make_url(url)
-    except ArgumentError as error:
-        raise ConfigurationError(
-            "the database URL cannot be read; try sqlite:///ldprecover.db"
-        ) from error
+    except (ArgumentError, ValueError):  # whose text may have a part of the password
+        raise ConfigurationError(_UNREADABLE) from None
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         return SQLite(parsed)
     if parsed.drivername == "postgresql+psycopg":
+        # A part of an unescaped password would be host or database, which Postgres's errors name.
+        if url.count("@") > 1 or _ODD.search(f"{parsed.host}/{parsed.database}"):
+            raise ConfigurationError(_UNREADABLE)
         try:
             from ldprecover_server.storage.backends.postgres import Postgres  # psycopg is an extra
         except ImportError as error:

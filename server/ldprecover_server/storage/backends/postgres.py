@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from ldprecover._secrets import without_secrets
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_commit import PostgresCommit
@@ -85,7 +86,7 @@ class Postgres(Database):
 
     @property
     def name(self) -> str:
-        return self.engine.url.render_as_string(hide_password=True)
+        return without_secrets(self.engine.url.render_as_string(hide_password=False))
 
     def claim(self) -> None:
         if self._claim is not None:

@@ -10,6 +10,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from ldprecover._secrets import without_secrets
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.schema import MIGRATION_KEY
@@ -41,7 +42,7 @@ def check(database: Database) -> None:
     """Raise ConfigurationError unless the database has this version's schema."""
     with database.read() as connection:
         if _pending(_revision(connection)):
-            url = database.engine.url.render_as_string(hide_password=True)
+            url = without_secrets(database.engine.url.render_as_string(hide_password=False))
             raise ConfigurationError(
                 f"the schema of {database.name} is not this version's; run: "
                 f"ldprecover admin migrate --database-url {shlex.quote(url)}"

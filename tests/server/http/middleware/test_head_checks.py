@@ -64,7 +64,7 @@ def test_names_are_checked_on_loopback_or_if_set(
 
 @pytest.mark.parametrize("name", ["example.org:8000", "https://example.org", "a b", ""])
 def test_a_setting_that_is_no_name_is_an_error(name: str) -> None:
-    with pytest.raises(ValueError, match="is not a host name"):
+    with pytest.raises(ValueError, match="must be the name of a host"):
         Settings(allowed_hosts=(name,))
 
 
