@@ -41,9 +41,18 @@ def encode_digest(digest: bytes) -> bytes:
     return digest[:DIGEST_BYTES]
 
 
-def in_round(key: sa.ColumnElement[bytes], seq: int) -> sa.ColumnElement[bool]:
-    """Return the condition that a stored key belongs to a round."""
-    return key.between(encode_key(seq, bytes(_HASH_BYTES)), encode_key(seq, b"\xff" * _HASH_BYTES))
+def in_round(
+    key: sa.ColumnElement[bytes], seq: int, last: int | None = None
+) -> sa.ColumnElement[bool]:
+    """Return the condition that a stored key belongs to a round, or to one up to `last`."""
+    end = encode_key(seq if last is None else last, b"\xff" * _HASH_BYTES)
+    return key.between(encode_key(seq, bytes(_HASH_BYTES)), end)
+
+
+def round_of(key: sa.ColumnElement[bytes], dialect: str) -> sa.ColumnElement[bytes]:
+    """Return the bytes of the round that a stored key belongs to, big-endian."""
+    stored = sa.func.uuid_send(key) if dialect == "postgresql" else key
+    return sa.func.substr(stored, 1, _ROUND_BYTES, type_=sa.LargeBinary)
 
 
 class _UuidBytes(sa.TypeDecorator[bytes]):

@@ -6,7 +6,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover import FrequencyOracle
 from ldprecover.counting.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.database import Database, Repository
@@ -105,12 +104,6 @@ def list_segments(
     )
     # Fetching row by row takes twice as long.
     return list(connection.execute(query.order_by(segments.c.id).limit(_LIST_LIMIT)).all())
-
-
-def is_undamaged(oracle: FrequencyOracle) -> sa.ColumnElement[bool]:
-    """Return the condition that a segment has the bytes of its reports."""
-    length = sa.func.length(segments.c.data)
-    return sa.and_(segments.c.n > 0, length == segments.c.n * oracle.wire.size)
 
 
 def first_bytes(listed: list[Any], size: int = PIECE_BYTES) -> list[Any]:

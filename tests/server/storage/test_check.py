@@ -147,11 +147,13 @@ DAMAGES: dict[str, tuple[sa.Executable, list[Finding]]] = {
 }
 
 
+@pytest.mark.parametrize("rounds_at_a_time", [1, 256])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_check_finds_each_damage_exactly(
-    whole: Storage, damage: str, monkeypatch: pytest.MonkeyPatch
+    whole: Storage, damage: str, rounds_at_a_time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The damage is checked in its own transaction, which is rolled back."""
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.check._ROUNDS", rounds_at_a_time)
     statement, expected = DAMAGES[damage]
     with whole.database.engine.connect() as connection:
         connection.execute(statement)
@@ -179,11 +181,27 @@ def test_check_sees_each_round_at_one_moment(whole: Storage) -> None:
     def commit_another(
         connection: sa.Connection, cursor: object, statement: str, *_: object
     ) -> None:
-        if "sum(segments.n)" in statement:
+        if "count(*)" in statement or "ORDER BY segments.round" in statement:
             commit(whole, seq, Submitted(b"%d" % next(numbers), (3,)))
 
     sa.event.listen(whole.database.engine, "before_cursor_execute", commit_another)
     findings = whole.check()
     sa.event.remove(whole.database.engine, "before_cursor_execute", commit_another)
     assert findings == []
-    assert next(numbers) > 1001
+    assert next(numbers) > 1002
+
+
+def test_rounds_share_statements(whole: Storage) -> None:
+    """Neither more rounds nor more segments of them take more statements."""
+    statements: list[str] = []
+    sa.event.listen(
+        whole.database.engine, "before_cursor_execute", lambda *a: statements.append(a[2])
+    )
+    whole.check()
+    before = len(statements)
+    for i in range(20):
+        fill(whole, f"more-{i}")
+        whole.rounds.open(f"Rless{i}", f"less-{i}", PARAMETERS)
+    statements.clear()
+    assert whole.check() == []
+    assert len(statements) == before

@@ -1,33 +1,32 @@
 """Checks whether stored data agree: counts with reports, reports with keys, rows with rounds.
 
-The check writes nothing, and a server may be running: each round is read in one transaction.
+The check writes nothing, and a server may be running: each round is read in one transaction. Small
+rounds share it, with one statement for each table.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from ldprecover import FrequencyOracle, Tally
+from ldprecover import RoundParameters, Tally
 from ldprecover.errors import LDPRecoverError
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.encoding import decode_tally, in_round
-from ldprecover_server.storage.maintenance.deletion import rows_of_round
-from ldprecover_server.storage.rounds import read_parameters
-from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies, total
-from ldprecover_server.storage.segments import (
-    first_bytes,
-    is_undamaged,
-    list_segments,
-    read_segments,
-)
+from ldprecover_server.storage.encoding import decode_tally, in_round, round_of
+from ldprecover_server.storage.rounds import NUMBER_OF_REPORTS, decode_labels
+from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
+from ldprecover_server.storage.segments import first_bytes, read_segments
 
 _MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
+_ROUNDS = 256
+"""Rounds that share a transaction, if their labels, tallies and reports are small."""
+_SEGMENTS = 1024
+"""Segments listed at a time."""
 
 
 Expectation = tuple[str, int, int]
@@ -54,98 +53,145 @@ def check(database: Database) -> list[Finding]:
     It recounts every stored report, which takes about as long as counting them did. Raises
     StoreUnavailableError.
     """
-    with database.read() as connection:
-        seqs = connection.scalars(sa.select(rounds.c.seq).order_by(rounds.c.seq)).all()
-    return [finding for seq in seqs for finding in _check_round(database, seq)]
+    size = rounds.c.labels_bytes + 8 * (rounds.c.domain_size + NUMBER_OF_REPORTS)
+    query = sa.select(rounds.c.seq, size.label("size")).order_by(rounds.c.seq).limit(_ROUNDS)
+    findings: list[Finding] = []
+    last = 0
+    while True:
+        with database.read() as connection:
+            page = first_bytes(list(connection.execute(query.where(rounds.c.seq > last))))
+            if not page:
+                return findings
+            findings += _check_rounds(database, connection, page[0].seq, last := page[-1].seq)
 
 
-def _check_round(database: Database, seq: int) -> Iterator[Finding]:
-    with database.read() as connection:
-        round = connection.execute(sa.select(rounds).where(rounds.c.seq == seq)).one_or_none()
-        if round is None:  # deleted meanwhile
-            return
-        if round.state == "gone":
-            n = rows_of_round(connection, seq)
-            yield Finding(round.name, "rows of a deleted round, not deleted yet", 0, n, fault=False)
-        elif round.protocol not in PROTOCOLS:
-            description = f"a protocol that is loaded, not the plugin {round.protocol!r}"
-            yield Finding(round.name, description, 1, 0)
-        else:
-            yield from _RoundCheck(database, connection, round).run()
+def _check_rounds(
+    database: Database, connection: sa.Connection, first: int, last: int
+) -> Iterator[Finding]:
+    """Yield the findings of successive rounds, read with one statement for each table."""
+    among = rounds.c.seq.between(first, last)
+    query = sa.select(rounds, labels.c["items"]).outerjoin(labels).where(among)
+    checks = {row.seq: _RoundCheck(row) for row in connection.execute(query)}
+    processes = range(_MAX_PROCESSES[database.dialect])
+    for row in connection.execute(sa.select(tallies).join(rounds).where(among)):
+        checks[row.round].add_tally(row, processes)
+    columns, size = segments.c, sa.func.length(segments.c.data).label("size")
+    query = sa.select(columns.round, columns.id, columns.n, size)
+    query = query.where(columns.round.between(first, last)).order_by(columns.round, columns.id)
+    query = query.execution_options(yield_per=_SEGMENTS)
+    for listed in connection.execute(query).partitions():
+        whole = [
+            row for row in listed if row.round in checks and checks[row.round].add_segment(row)
+        ]
+        while batch := first_bytes(whole):
+            whole = whole[len(batch) :]
+            for seq, reports in _read(database, connection, batch):
+                checks[seq].recount(reports)
+    key = submission_keys.c.key
+    round = round_of(key, database.dialect)
+    query = sa.select(round, sa.func.count()).where(in_round(key, first, last)).group_by(round)
+    keys = {int.from_bytes(seq, "big"): number for seq, number in connection.execute(query)}
+    for seq, check in sorted(checks.items()):
+        yield from check.findings(keys.get(seq, 0))
+
+
+def _read(
+    database: Database, connection: sa.Connection, listed: list[Any]
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the reports of listed segments, of each round together; split a large segment."""
+    if len(listed) == 1:
+        round = listed[0].round
+        with contextlib.closing(read_segments(database, connection, round, listed)) as pieces:
+            yield from ((round, piece) for piece in pieces)
+        return
+    # Literals, because a statement's parameters are limited.
+    ids: sa.BindParameter[int] = sa.bindparam("ids", expanding=True, literal_execute=True)
+    query = sa.select(segments.c.round, segments.c.data).where(segments.c.id.in_(ids))
+    query = query.order_by(segments.c.round, segments.c.id)
+    rows = connection.execute(query, {"ids": [row.id for row in listed]})
+    for round, group in groupby(rows, lambda row: row.round):
+        yield round, b"".join(row.data for row in group)
 
 
 class _RoundCheck:
-    """The check of one round in one transaction."""
+    """What is stored of one round."""
 
-    def __init__(self, database: Database, connection: sa.Connection, round: Any) -> None:
-        self._database = database
-        self._connection = connection
+    def __init__(self, round: Any) -> None:
         self._round = round
+        self._parameters: RoundParameters | None = None
+        with contextlib.suppress(LDPRecoverError, TypeError, ValueError):
+            items = tuple(decode_labels(round.items))  # a TypeError without labels
+            self._parameters = RoundParameters(
+                round.protocol, round.epsilon, items, round.parameter
+            )
+        self._damaged_tallies = self._segments = self._damaged = self._reports = 0
+        self._impossible = 0
+        size = self._parameters.oracle.summary_size if self._parameters else 0
+        self._tally = self._recounted = Tally.empty(size)
 
-    def run(self) -> Iterator[Finding]:
-        """Yield a finding for each expectation that does not hold."""
-        for description, expected, actual in self._expectations():
-            if expected != actual:
-                yield Finding(self._round.name, description, expected, actual)
-
-    def _expectations(self) -> Iterator[Expectation]:
+    def add_tally(self, row: Any, processes: Container[int]) -> None:
+        """Add a tally, or count it as damaged."""
         try:
-            parameters = read_parameters(self._connection, self._round.seq)
-            oracle = parameters.oracle
-        except (LDPRecoverError, RoundNotFoundError, ValueError):
-            yield "parameters that can be read", 1, 0
+            if row.process not in processes:
+                raise ValueError(row.process)
+            self._tally += decode_tally(row.counts, row.n)
+        except (LDPRecoverError, ValueError):
+            self._damaged_tallies += 1
+
+    def add_segment(self, row: Any) -> bool:
+        """Count a segment; return whether its reports are to be counted."""
+        self._segments += 1
+        self._reports += row.n
+        if self._parameters is None:
+            return False
+        is_whole: bool = 0 < row.n * self._parameters.oracle.wire.size == row.size
+        self._damaged += not is_whole
+        return is_whole and self._round.state != "gone" and self._round.retention != "none"
+
+    def recount(self, packed: bytes) -> None:
+        """Count the reports of undamaged segments."""
+        assert self._parameters is not None
+        oracle = self._parameters.oracle
+        try:
+            self._recounted += Tally.of(oracle, oracle.wire.unpack(packed))
+        except LDPRecoverError:
+            self._impossible += 1
+
+    def findings(self, keys: int) -> Iterator[Finding]:
+        """Yield a finding for each expectation that does not hold."""
+        name, protocol = self._round.name, self._round.protocol
+        if self._round.state == "gone":
+            n = keys + self._segments
+            yield Finding(name, "rows of a deleted round, not deleted yet", 0, n, fault=False)
+        elif protocol not in PROTOCOLS:
+            yield Finding(name, f"a protocol that is loaded, not the plugin {protocol!r}", 1, 0)
+        elif self._parameters is None:
+            yield Finding(name, "parameters that can be read", 1, 0)
+        else:
+            for description, expected, actual in self._expectations(self._parameters, keys):
+                if expected != actual:
+                    yield Finding(name, description, expected, actual)
+
+    def _expectations(self, parameters: RoundParameters, keys: int) -> Iterator[Expectation]:
+        yield "tallies that are damaged, or of no process", 0, self._damaged_tallies
+        if self._damaged_tallies:
             return
-        tally, damaged = self._tally(oracle.summary_size)
-        yield "tallies that are damaged, or of no process", 0, damaged
-        if damaged:
-            return
-        yield from self._check_keys(tally)
-        yield from self._check_segments(oracle, tally)
-        if self._round.retention != "none":
-            yield from self._check_counts(parameters.items, oracle, tally)
-
-    def _scalar(self, value: sa.ColumnElement[int], *conditions: sa.ColumnElement[bool]) -> int:
-        return int(self._connection.scalars(sa.select(value).where(*conditions)).one())
-
-    def _tally(self, size: int) -> tuple[Tally, int]:
-        """Return the sum of the undamaged tallies, and the number of damaged ones."""
-        tally, damaged = Tally.empty(size), 0
-        query = sa.select(tallies).where(tallies.c.round == self._round.seq)
-        for row in self._connection.execute(query):
-            try:
-                if not 0 <= row.process < _MAX_PROCESSES[self._database.dialect]:
-                    raise ValueError(row.process)
-                tally += decode_tally(row.counts, row.n)
-            except (LDPRecoverError, ValueError):
-                damaged += 1
-        return tally, damaged
-
-    def _check_keys(self, tally: Tally) -> Iterator[Expectation]:
-        """Each submission has one key and at least one report."""
-        key = submission_keys.c.key
-        keys = self._scalar(sa.func.count(key), in_round(key, self._round.seq))
-        if keys > tally.n:
-            yield "submission keys, at most one for each report", tally.n, keys
-        if tally.n:
+        n = self._tally.n
+        if keys > n:
+            yield "submission keys, at most one for each report", n, keys
+        if n:
             yield "submission keys, at least one for any reports", 1, min(keys, 1)
+        yield "segments whose size is not that of their reports", 0, self._damaged
+        is_kept = self._round.retention != "none"
+        yield "reports in segments", n if is_kept else 0, self._reports
+        if is_kept:
+            yield from self._check_counts(parameters)
 
-    def _check_segments(self, oracle: FrequencyOracle, tally: Tally) -> Iterator[Expectation]:
-        """The segments have all counted reports, unless the round retains none."""
-        of_round = segments.c.round == self._round.seq
-        is_damaged = sa.not_(is_undamaged(oracle))
-        damaged = self._scalar(sa.func.count(segments.c.id), of_round, is_damaged)
-        yield "segments whose size is not that of their reports", 0, damaged
-        expected = 0 if self._round.retention == "none" else tally.n
-        stored = self._scalar(total(segments.c.n), of_round)
-        yield "reports in segments", expected, stored
-
-    def _check_counts(
-        self, items: tuple[str, ...], oracle: FrequencyOracle, tally: Tally
-    ) -> Iterator[Expectation]:
+    def _check_counts(self, parameters: RoundParameters) -> Iterator[Expectation]:
         """The tally is that of the stored reports."""
-        recounted, damaged = self._recount(oracle)
-        yield "pieces of reports that the protocol does not have", 0, damaged
-        expected, counted = recounted.counts(oracle), tally.counts(oracle)
+        yield "pieces of reports that the protocol does not have", 0, self._impossible
+        oracle, items = parameters.oracle, parameters.items
+        expected, counted = self._recounted.counts(oracle), self._tally.counts(oracle)
         differing = np.flatnonzero(expected != counted)
         if differing.size:
             i = int(differing[0])
@@ -154,21 +200,5 @@ class _RoundCheck:
             )
             yield description, int(expected[i]), int(counted[i])
         else:
-            is_other = (recounted.summary != tally.summary).any()
+            is_other = (self._recounted.summary != self._tally.summary).any()
             yield "tallies that are not those of the reports", 0, int(is_other)
-
-    def _recount(self, oracle: FrequencyOracle) -> tuple[Tally, int]:
-        """Return the tally of the undamaged segments, and the number of damaged pieces."""
-        tally, damaged, after = Tally.empty(oracle.summary_size), 0, 0
-        connection, seq = self._connection, self._round.seq
-        while listed := first_bytes(list_segments(connection, seq, after, is_undamaged(oracle))):
-            with contextlib.closing(
-                read_segments(self._database, connection, seq, listed)
-            ) as pieces:
-                for piece in pieces:
-                    try:
-                        tally += Tally.of(oracle, oracle.wire.unpack(piece))
-                    except LDPRecoverError:
-                        damaged += 1
-            after = listed[-1].id
-        return tally, damaged

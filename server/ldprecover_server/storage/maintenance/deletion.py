@@ -81,7 +81,14 @@ class Deletion(Repository):
     def remaining_rows(self) -> int:
         """Return the number of keys and segments of deleted rounds, at most 1,000,000 of each."""
         with self.database.read() as connection:
-            return sum(rows_of_round(connection, seq) for seq in self._deleted_rounds())
+            return sum(
+                count_up_to_limit(connection, table, condition)
+                for seq in self._deleted_rounds()
+                for table, condition in (
+                    (submission_keys, in_round(submission_keys.c.key, seq)),
+                    (segments, segments.c.round == seq),
+                )
+            )
 
     def erase(self) -> None:
         """Remove deleted data from the write-ahead log; `is_erased` says whether that succeeded.
@@ -127,9 +134,3 @@ class Deletion(Repository):
                 return len(keys)
 
         return chunk
-
-
-def rows_of_round(connection: sa.Connection, seq: int) -> int:
-    """Return the number of a round's keys and segments, at most COUNT_LIMIT of each."""
-    keys = count_up_to_limit(connection, submission_keys, in_round(submission_keys.c.key, seq))
-    return keys + count_up_to_limit(connection, segments, segments.c.round == seq)
