@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -74,7 +74,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP response: status, headers with lower-case names, whole body."""
+    """An HTTP response: status, headers by lower-case name, whole body."""
 
     status: int
     headers: Mapping[str, str]
@@ -475,18 +475,18 @@ def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
 def recover(reference: str, fields: Mapping[str, Any]) -> Call[Recovered]:
     """POST /rounds/{id}/recover, by `auto` unless named. Repeatable: it changes nothing."""
     fields = {"method": "auto", **fields}
-    return replace(_post(_path(reference, paths.RECOVER), read_recovery, fields), is_analysis=True)
+    return _post(_path(reference, paths.RECOVER), read_recovery, fields, is_analysis=True)
 
 
 def certify(reference: str, fields: Mapping[str, Any]) -> Call[Certified]:
     """POST /rounds/{id}/certificate. Repeatable: it changes nothing."""
     questions = len(fields.get("questions") or ())
-    call = _post(
+    return _post(
         _path(reference, paths.CERTIFICATE),
         lambda answer: read_certificate(answer, questions),
         fields,
+        is_analysis=True,
     )
-    return replace(call, is_analysis=True)
 
 
 def alarms(reference: str, rate: float, canaries: Iterable[str] = ()) -> Call[analysis.Alarms]:
@@ -505,13 +505,7 @@ def plan(fields: Mapping[str, Any]) -> Call[Plans]:
     """GET /plan."""
     present = {name: value for name, value in fields.items() if value is not None}
     _check_finite(present)
-    query = urlencode(
-        {
-            name: str(value).lower() if isinstance(value, bool) else value
-            for name, value in present.items()
-        }
-    )
-    return Call("GET", f"{paths.PLAN}?{query}", read_plan)
+    return Call("GET", f"{paths.PLAN}?{urlencode(present, doseq=True)}", read_plan)
 
 
 def version() -> Call[operation.Version]:
@@ -541,18 +535,13 @@ def _check_finite(fields: Mapping[str, Any]) -> None:
 
 
 def _post(
-    path: str,
-    read: Callable[[Answer], T],
-    fields: Mapping[str, Any],
-    *,
-    status: int = 200,
-    repeatable: bool = True,
+    path: str, read: Callable[[Answer], T], fields: Mapping[str, Any], **options: Any
 ) -> Call[T]:
+    """Return a call with a JSON body; `options` are further fields of the call."""
     _check_finite(fields)
     try:
         content = json.dumps(fields, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"the fields of a request must be JSON: {error}") from None
-    return Call(
-        "POST", path, read, status, content, {"Content-Type": "application/json"}, repeatable
-    )
+    options["headers"] = {"Content-Type": "application/json"}
+    return Call("POST", path, read, content=content, **options)

@@ -45,6 +45,7 @@ from ldprecover_interface.submissions import Accepted
 MAX_ANSWER_BYTES = 64 << 20
 """Largest response that is read; 100,000 items with long labels need far less."""
 
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _MAX_CONNECTIONS = 100
 # httpcore's pool scans its connections quadratically at the start and end of each request: 100
 # users on 100 connections take twice the processor time of 100 users on 20.
@@ -84,21 +85,16 @@ def server_url(url: str) -> str:
     return str(parsed).rstrip("/")
 
 
-def _tls_context(url: str) -> ssl.SSLContext:
-    """Return the TLS context for a server; for http:// an empty one.
+@functools.cache
+def _tls_context(scheme: str, *certificates: str | None) -> ssl.SSLContext:
+    """Return the TLS context for a scheme; for http an empty one.
 
     Reading the trusted certificates blocks an event loop for tens of milliseconds. A process reads
-    them once, unless the environment names other ones.
+    them once, unless the environment names other `certificates`.
     """
-    names = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    return _cached_context(httpx.URL(url).scheme, *names)
-
-
-@functools.cache
-def _cached_context(scheme: str, file: str | None, folder: str | None) -> ssl.SSLContext:
     if scheme == "http":
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.create_ssl_context()  # reads the same two from the environment
+    return httpx.create_ssl_context()  # reads _CERTIFICATES from the environment
 
 
 _installed_version = functools.cache(installed_version)
@@ -201,7 +197,7 @@ class _BaseClient(ABC, Generic[AnyTransport]):
             "headers": headers,
             "timeout": min(self._timeout, self._deadline),
             "transport": self._transport,
-            "verify": _tls_context(self.url),
+            "verify": _tls_context(httpx.URL(self.url).scheme, *map(os.environ.get, _CERTIFICATES)),
             "limits": httpx.Limits(
                 max_connections=connections, max_keepalive_connections=connections
             ),
@@ -269,8 +265,7 @@ class _Body:
             )
 
     def answer(self) -> Answer:
-        headers = {name.lower(): value for name, value in self._response.headers.items()}
-        return Answer(self._response.status_code, headers, bytes(self._pieces))
+        return Answer(self._response.status_code, self._response.headers, bytes(self._pieces))
 
 
 class Client(_BaseClient[Transport]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -67,8 +66,9 @@ class Backoff:
     policy: Retries
     start: float
     """The time of the first send."""
-    clock: Callable[[], float] = time.monotonic
-    draw: Callable[[], float] = random.random
+    clock: Callable[[], float]
+    draw: Callable[[], float]
+    """Returns a random number in [0, 1)."""
     failures: int = 0
     in_doubt: bool = False
     """Whether the server may have processed a send that failed."""
@@ -91,7 +91,17 @@ class Backoff:
         Raises UnansweredError to give up.
         """
         if isinstance(outcome, httpx.TransportError):
-            return self._pause_after_error(url, call, outcome)
+            never_sent = isinstance(outcome, _NEVER_SENT)
+            self.in_doubt |= not never_sent
+            # An analysis that timed out once would time out again.
+            is_futile = call.is_analysis and isinstance(outcome, httpx.ReadTimeout)
+            may_repeat = never_sent or (call.repeatable and not is_futile)
+            if may_repeat and (delay := self.after_failure()) is not None:
+                return delay
+            raise UnansweredError(
+                f"{url} does not answer ({call}): {str(outcome) or type(outcome).__name__}",
+                in_doubt=self.in_doubt,
+            ) from outcome
         status = outcome.status
         if not is_transient(status) or not (call.repeatable or status in _UNPROCESSED):
             return None
@@ -102,8 +112,8 @@ class Backoff:
         if is_futile and problem is not None:
             return None
         # An operator has to restart the server, which takes longer than all retries.
-        is_futile = is_futile or (problem is not None and problem.slug == "plugin-not-loaded")
-        self.in_doubt = self.in_doubt or status not in _UNPROCESSED
+        is_futile |= problem is not None and problem.slug == "plugin-not-loaded"
+        self.in_doubt |= status not in _UNPROCESSED
         headers = outcome.headers
         retry_after = retry_after_seconds(headers.get("retry-after"), headers.get("date"))
         delay = self.after_failure(retry_after)
@@ -118,20 +128,6 @@ class Backoff:
                 in_doubt=self.in_doubt,
             )
         return delay
-
-    def _pause_after_error(self, url: str, call: Call[Any], error: httpx.TransportError) -> float:
-        never_sent = isinstance(error, _NEVER_SENT)
-        self.in_doubt = self.in_doubt or not never_sent
-        # An analysis that timed out once would time out again.
-        is_futile = call.is_analysis and isinstance(error, httpx.ReadTimeout)
-        if never_sent or (call.repeatable and not is_futile):
-            delay = self.after_failure()
-            if delay is not None:
-                return delay
-        raise UnansweredError(
-            f"{url} does not answer ({call}): {str(error) or type(error).__name__}",
-            in_doubt=self.in_doubt,
-        ) from error
 
 
 def is_transient(status: int) -> bool:

@@ -55,7 +55,10 @@ def value(
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON, Ledger
     from ldprecover_client.reporter import MAX_EPSILON, Reporter
 
-    store = Ledger(ledger, max_total_epsilon=_default(max_total_epsilon, MAX_TOTAL_EPSILON))
+    store = Ledger(
+        ledger,
+        max_total_epsilon=MAX_TOTAL_EPSILON if max_total_epsilon is None else max_total_epsilon,
+    )
     with connected(url, key, scope="report", round=round) as client:
         status = client.round(round)
         # A pending report may have been counted before the round was closed.
@@ -63,7 +66,7 @@ def value(
             raise CommandError(
                 f"round {plain(status.name)} is closed, so nothing was sent or spent"
             )
-        limit = _default(max_epsilon, MAX_EPSILON)
+        limit = MAX_EPSILON if max_epsilon is None else max_epsilon
         reporter = Reporter(client, status, ledger=store, max_epsilon=limit, ticket=ticket)
         try:
             receipt = reporter.report(value)
@@ -86,7 +89,3 @@ def value(
         f"epsilon {receipt.epsilon:g}.{resent} "
         f"Your ledger has spent {store.spent:g} in all."
     )
-
-
-def _default(value: float | None, default: float) -> float:
-    return default if value is None else value
