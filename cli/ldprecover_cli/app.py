@@ -85,7 +85,7 @@ def run(arguments: list[str]) -> int:
             return 130
         if state.debug:
             traceback.print_exc()
-        explanation = explain(error)
+        explanation = explain(error, arguments)
         if explanation is None:
             fault = "a fault of ldprecover or of a plugin; `ldprecover --debug …` shows where"
             fail(f"{type(error).__name__}: {error} ({fault})")

@@ -49,6 +49,8 @@ _FIELD_HINTS = {
     "protocol": " (a plugin's needs a server whose LDPRECOVER_PLUGINS names the plugin)"
 }
 _SHOWN_FIELDS = 3
+_OPTIONS = {"beta": "malicious-share", "items": "item"}
+"""Options whose field has another name."""
 
 
 class CommandError(Exception):
@@ -75,8 +77,11 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
         raise UsageError(f"cannot {action} {file}: {reason}") from error
 
 
-def explain(error: Exception) -> tuple[str, int] | None:
-    """Return the line and the exit code for an error; None for one that nobody expected."""
+def explain(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int] | None:
+    """Return the line and the exit code for an error; None for one that nobody expected.
+
+    `arguments` are those of the command: an option among them replaces the field in the line.
+    """
     from ldprecover.errors import LDPRecoverError, ReportError
     from ldprecover_client.errors import (
         AlreadyReportedError,
@@ -99,11 +104,11 @@ def explain(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, ReportError) or not isinstance(error, ClientError | LDPRecoverError):
         return None
     if isinstance(error, RefusedError) and error.slug in _USAGE_SLUGS:
-        return _rejected_fields(error), 2
+        return _with_option(_rejected_fields(error), arguments), 2
     usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(
         error, AlreadyReportedError
     )
-    text = with_notes(str(error), error)
+    text = _with_option(with_notes(str(error), error), arguments)
     hint = _hint(error)
     return f"{text}; {hint}" if hint else text, 2 if usage else 1
 
@@ -119,9 +124,20 @@ def _rejected_fields(error: "RefusedError") -> str:
     lines = []
     for field, reason in error.fields[:_SHOWN_FIELDS]:
         name, _, rest = field.partition(".")
-        place = f": item {int(rest) + 1}" if rest.isdecimal() else ""
+        place = f": item {rest}" if rest.isdecimal() else ""
         lines.append(f"{name}{place} {reason}{_FIELD_HINTS.get(name, '')}")
     return "; ".join(lines) or error.detail or error.title
+
+
+def _with_option(text: str, arguments: Sequence[str]) -> str:
+    """Return a message that begins with the option, not with its field, if it was given."""
+    text = text.removeprefix("questions: ")
+    field = text.partition(" ")[0].rstrip(":")
+    names = field.replace("_", "-"), _OPTIONS.get(field)
+    for option in (argument.partition("=")[0] for argument in arguments):
+        if option.removeprefix("--") in names:
+            return option + text[len(field) :]
+    return text
 
 
 def close_to(name: str, names: Sequence[str]) -> str:

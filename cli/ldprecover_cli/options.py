@@ -131,25 +131,18 @@ Canaries = Annotated[
 Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers of the command.")]
 
 
-def eta_of(text: str) -> float | str:
-    """Return eta as a number, or as text that the server checks."""
+def number_or_text(text: str) -> float | str:
+    """Return a finite number, whole ones as integers; otherwise the text, which others check."""
     number = _number(text)
-    return text if number is None else number
+    if number is None:
+        return text
+    return int(number) if number.is_integer() else number
 
 
 def method_options(texts: Sequence[str] | None) -> dict[str, float | str]:
-    """Return the numbers and words of NAME=VALUE by name, whole numbers as integers.
-
-    Raises UsageError.
-    """
-    options: dict[str, float | str] = {}
-    for name, value in values_by_name("--option", "least=3", texts).items():
-        number = _number(value)
-        if number is None:
-            options[name] = value
-        else:
-            options[name] = int(number) if number.is_integer() else number
-    return options
+    """Return the numbers and words of NAME=VALUE by name. Raises UsageError."""
+    values = values_by_name("--option", "least=3", texts)
+    return {name: number_or_text(value) for name, value in values.items()}
 
 
 def values_by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, str]:

@@ -137,7 +137,7 @@ def _allowed(schema: Schema) -> str:
     else:
         limits = " and ".join(
             text.format(_number(schema[name])) for name, text in _BOUNDS if name in schema
-        )
+        ).replace("and of", "and")
     return f"{_TYPES.get(kind, 'valid')} {limits}".rstrip()
 
 

@@ -114,14 +114,6 @@ def test_a_histogram_takes_the_place_of_stored_reports(
     ]
 
 
-def test_inferred_targets_need_a_history(in_process: InProcess) -> None:
-    round = in_process.open_round("grr", 1.0, domain_size=D)
-    send(in_process, round, honest(frequency_oracle("grr", 1.0, D), 100, 5))
-    response = in_process.post(f"/rounds/{round}/recover", json={"targets": "infer"})
-    assert (response.status_code, problem_of(response)) == (422, "invalid-parameter")
-    assert response.json()["detail"].startswith("history: targets are inferred from earlier rounds")
-
-
 def test_rounds_that_are_read_with_a_key_are_analysed_with_a_key(in_process: InProcess) -> None:
     round = in_process.open_round("grr", 1.0, domain_size=D, read_access="key")
     send(in_process, round, honest(frequency_oracle("grr", 1.0, D), 50, 7))

@@ -22,7 +22,6 @@ from ldprecover.recovery import ReportSource
 from ldprecover.rounds.means import round_numbers
 from ldprecover.types import Reports
 from ldprecover_attacker import make_attack
-from ldprecover_interface.base import MAX_QUESTIONS
 from ldprecover_interface.certificates import CertificateRequest, certify_export
 
 pytestmark = pytest.mark.sqlite
@@ -338,42 +337,6 @@ def test_tickets_bound_the_share(in_process: InProcess) -> None:
     response = in_process.post(f"{path}/certificate", json={"malicious_tickets": 50})
     assert problem_of(response) == "invalid-parameter"
     assert "below the number of reports, 50, not 50" in response.json()["detail"]
-
-
-@pytest.mark.parametrize(
-    ("body", "slug", "words"),
-    [
-        (None, "invalid-request", "missing"),
-        ({}, "invalid-request", "must have either malicious_share or malicious_tickets"),
-        ({"malicious_share": 0.1, "malicious_tickets": 1}, "invalid-request", "either"),
-        ({"malicious_share": 1}, "invalid-request", "malicious_share must be a number"),
-        ({"malicious_tickets": 1}, "invalid-parameter", "takes reports without tickets"),
-        ({"confidence": 0.4}, "invalid-request", "confidence"),
-        ({"reports": True}, "round-open", "a certificate from reports is of a closed round"),
-        ({"questions": [{"top": 1}] * (MAX_QUESTIONS + 1)}, "invalid-request", "20 entries"),
-        ({"questions": [{}]}, "invalid-request", "questions.0 must have one of items"),
-        ({"questions": [{"top": 1, "ahead": [0, 1]}]}, "invalid-request", "must have one of"),
-        ({"questions": [{"top": 1, "more_than": 0}]}, "invalid-request", "only with items"),
-        ({"questions": [{"items": [0], "more_than": 1}]}, "invalid-request", "more_than"),
-        ({"questions": [{"items": ["z"]}]}, "invalid-parameter", "questions: items: no item"),
-        ({"questions": [{"ahead": [1]}]}, "invalid-request", "questions.0.ahead"),
-        ({"questions": [{"ahead": [1, 1]}]}, "invalid-parameter", "must differ"),
-        ({"questions": [{"mean_above": 0.2}]}, "invalid-parameter", "must be -1 and 1"),
-        ({"questions": [{"top": 12}]}, "invalid-parameter", "top must be at most the 11 items"),
-    ],
-)
-def test_invalid_requests_say_what_is_allowed(
-    in_process: InProcess,
-    attacked: tuple[str, Tally],
-    body: dict[str, Any] | None,
-    slug: str,
-    words: str,
-) -> None:
-    if body and not {"malicious_share", "malicious_tickets"} & body.keys():
-        body = {"malicious_share": 0.2, **body}
-    response = in_process.post(f"/rounds/{attacked[0]}/certificate", json=body)
-    assert problem_of(response) == slug
-    assert words in response.json()["detail"]
 
 
 def test_certificate_needs_the_key_of_its_round(in_process: InProcess) -> None:

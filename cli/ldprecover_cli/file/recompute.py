@@ -24,8 +24,8 @@ from ldprecover_cli.options import (
     NewJsonFile,
     RecoveryMethod,
     SupportFile,
-    eta_of,
     method_options,
+    number_or_text,
     support_of,
 )
 from ldprecover_cli.output import JsonObject, note, print_json
@@ -119,7 +119,7 @@ def recompute(
     exported = reduce(add, exports)
     arguments = {
         "method": method,
-        "eta": eta_of(eta),
+        "eta": number_or_text(eta),
         "malicious_model": malicious_model,
         "support": support_of(support),
         "options": method_options(option),

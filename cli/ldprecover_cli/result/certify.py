@@ -102,17 +102,19 @@ def certify(
         raise UsageError(
             "give either --malicious-share or --malicious-tickets, as in --malicious-share 0.05"
         )
-    fields: JsonObject = {"confidence": confidence}
-    if reports:
-        fields["reports"] = True
-    if malicious_tickets is not None:
-        fields["malicious_tickets"] = malicious_tickets
     with connected_to(round, url, key) as (client, target):
-        round = target.reference
+        round, questions = target.reference, list[JsonObject]()
         if items or ahead or top or mean_above:
             labels = client.parameters(round).parameters.items
-            fields["questions"] = questions_of(items, ahead, top, mean_above, labels, round)
-        result = client.certify(round, malicious_share, **fields)
+            questions = questions_of(items, ahead, top, mean_above, labels, round)
+        result = client.certify(
+            round,
+            malicious_share,
+            malicious_tickets=malicious_tickets,
+            confidence=confidence,
+            questions=questions,
+            reports=reports,
+        )
     if json:
         print_json(result)
     else:

@@ -1,7 +1,7 @@
 """`result recover`: a round's frequencies, recovered from poisoned reports."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -23,8 +23,8 @@ from ldprecover_cli.options import (
     SupportFile,
     Url,
     connected_to,
-    eta_of,
     method_options,
+    number_or_text,
     support_of,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
@@ -90,19 +90,17 @@ def recover(
         if target or canary:
             items = client.parameters(round).parameters.items
             check_items([*(target or ()), *(canary or ())], items, round)
-        fields: dict[str, Any] = {
-            "eta": eta_of(eta),
-            "targets": "infer" if infer_targets else target or [],
-            "method": method,
-            "malicious_model": malicious_model,
-            "support": shares,
-            "options": options,
-        }
-        if history:
-            fields["history"] = history
-        if canary:
-            fields["canaries"] = canary
-        result = client.recover(round, **fields)
+        result = client.recover(
+            round,
+            eta=number_or_text(eta),
+            targets="infer" if infer_targets else target or [],
+            method=method,
+            malicious_model=malicious_model,
+            support=shares,
+            options=options,
+            history=history or [],
+            canaries=canary or [],
+        )
     if json:
         print_json(result)
     else:

@@ -129,5 +129,5 @@ def _check_real(name: str, value: object, low: float, high: float, *, above: boo
         return
     number = real(value)
     if number is None or not low <= number <= high or (above and number == low):
-        first = f"above {low:g} and at most {high:g}" if above else f"from {low:g} to {high:g}"
+        first = f"above {low:g} and at most {high:.7g}" if above else f"from {low:g} to {high:g}"
         raise ParameterError(f"{name} must be a number {first}, not {value!r:.40}")

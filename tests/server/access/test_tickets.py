@@ -181,13 +181,6 @@ def test_a_clients_own_key_never_meets_a_tickets() -> None:
         tickets.submission_key(tickets.round_key(bytes(32), "R2"), ticket)
 
 
-@pytest.mark.parametrize("access", ["open", "key"])
-def test_other_rounds_have_no_tickets(in_process: InProcess, access: str) -> None:
-    id = in_process.open_round(access=access)
-    response = in_process.post(f"/rounds/{id}/tickets", json={"count": 1}, headers=in_process.admin)
-    assert problem_of(response) == "invalid-parameter"
-
-
 def test_nobody_but_an_admin_mints(in_process: InProcess) -> None:
     id = in_process.open_round(access="ticket")
     response = in_process.post(f"/rounds/{id}/tickets", json={"count": 1})

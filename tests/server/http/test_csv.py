@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import ServerProcess
-from tests.server.conftest import problem_of
 
 from ldprecover import OUE
 from ldprecover.protocols import wire
@@ -100,13 +99,6 @@ def test_alarms_are_rows(server: ServerProcess, poisoned: dict[str, Any]) -> Non
 def test_empty_round_has_only_counts(server: ServerProcess) -> None:
     rows = read(server.get(f"/rounds/{server.open_round()['id']}/frequencies?format=csv").text)
     assert [(row["count"], row["frequency"]) for row in rows] == [("0", "")] * 4
-
-
-def test_another_form_is_refused(server: ServerProcess, poisoned: dict[str, Any]) -> None:
-    for path in ("frequencies", "alarms"):
-        response = server.get(f"/rounds/{poisoned['id']}/{path}?format=xml")
-        assert problem_of(response) == "invalid-request"
-        assert response.json()["errors"][0]["field"] == "format"
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(), st.floats(allow_nan=False)), min_size=1))

@@ -5,7 +5,6 @@ from time import thread_time
 
 import pytest
 from tests.conftest import ServerProcess
-from tests.server.conftest import problem_of
 
 from ldprecover.planning import PlanRequest, plan
 from ldprecover.protocols import MAX_DOMAIN_SIZE
@@ -18,22 +17,6 @@ def test_a_plan_is_that_of_the_library(server: ServerProcess) -> None:
     answer = server.get("/plan?domain_size=102&epsilon=0.5&error=0.005&targets=4&gain=0.01")
     assert answer.status_code == 200
     assert answer.json() == json.loads(json.dumps(expected.to_dict()))
-
-
-@pytest.mark.parametrize(
-    ("query", "slug"),
-    [
-        ("", "invalid-parameter"),
-        ("domain_size=10&users=10&epsilon=1&protocol=rap", "invalid-parameter"),
-        ("domain_size=10&users=10&epsilon=nan", "invalid-request"),
-        (f"domain_size={MAX_DOMAIN_SIZE + 1}&users=10&epsilon=1", "invalid-request"),
-        (f"domain_size=1000&users=10&epsilon=1&targets={MAX_DOMAIN_SIZE + 1}", "invalid-request"),
-    ],
-)
-def test_what_makes_no_plan_is_refused(server: ServerProcess, query: str, slug: str) -> None:
-    response = server.get(f"/plan?{query}")
-    assert response.status_code == 422
-    assert problem_of(response) == slug
 
 
 def test_slowest_lead_takes_a_fraction_of_a_second() -> None:

@@ -12,7 +12,6 @@ from tests.server.conftest import StartInProcess, problem_of
 from ldprecover import LDPRecoverError
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover_interface.problems import ProblemType
-from ldprecover_interface.results import RecoveryRequest
 from ldprecover_server import errors
 from ldprecover_server.http.problems import problem_response
 
@@ -146,70 +145,6 @@ def test_a_405_names_all_the_methods_of_the_path(
 def test_a_path_that_leads_nowhere_is_a_problem(server: ServerProcess, path: str) -> None:
     response = server.get(path)
     assert problem_of(response) == "not-found"
-
-
-MODELS = "must be 'paper', 'exact', 'padded', 'searched', 'solved' or 'custom'"
-
-
-@pytest.mark.parametrize(
-    ("request_body", "field", "reason"),
-    [
-        ({"eta": -1}, "eta", "must be a number from 0 to 10 or 'auto', not -1"),
-        ({"eta": True}, "eta", "must be a number from 0 to 10 or 'auto', not true"),
-        ({"targets": 5}, "targets", "must be a list or 'infer', not 5"),
-        ({"targets": ["a", 1.5]}, "targets.1", "must be a string or an integer, not 1.5"),
-        ({"support": [0.5, 2.0]}, "support.1", "must be a number from 0 to 1, not 2.0"),
-        ({"options": {"a": 1, "b": []}}, "options.b", "must be a number or a string, not []"),
-        (
-            {"history": 51 * ["x"]},
-            "history",
-            "must be a list of at most 50 entries, not a list of 51 entries",
-        ),
-        ({"method": {"\n": 1}}, "method", "must be a string, not an object of 1 fields"),
-        (
-            {"malicious_model": "\u202e\0" + 99 * "x"},
-            "malicious_model",
-            f"{MODELS}, not '\\u202e\\x00{58 * 'x'}'…",
-        ),
-        (
-            {"colour": "red"},
-            "colour",
-            f"is not known; there are {', '.join(RecoveryRequest.model_fields)}",
-        ),
-        ([], "body", "must be an object, not []"),
-    ],
-    ids=str,
-)
-def test_a_validation_problem_names_the_field_and_the_reason(
-    server: ServerProcess, request_body: Any, field: str, reason: str
-) -> None:
-    round = server.open_round()["id"]
-    answer = server.post(f"/rounds/{round}/recover", json=request_body).json()
-    assert answer["errors"][0] == {"field": field, "reason": reason}
-    assert answer["detail"] == f"{field} {reason}"
-
-
-def test_a_round_to_open_names_what_is_allowed(server: ServerProcess) -> None:
-    fields = {"protocol": "grr", "domain_size": 4}
-    for body, detail in (
-        ([], "body must be an object, not []"),
-        (fields, "epsilon is missing; it must be a number from 0.01 to 10"),
-        (
-            fields | {"epsilon": 1, "hash_range": "3"},
-            "hash_range must be an integer from 2 to 65536, not '3'",
-        ),
-        (
-            fields | {"epsilon": 1, "retention": "5y"},
-            "retention must be 'forever' or 'none', not '5y'",
-        ),
-    ):
-        answer = server.post("/rounds", json=body, headers=server.admin).json()
-        assert answer["detail"] == detail
-
-
-def test_a_parameter_of_the_query_names_what_is_allowed(server: ServerProcess) -> None:
-    answer = server.get("/rounds?limit=many").json()
-    assert answer["detail"] == "limit must be an integer from 1 to 200, not 'many'"
 
 
 def test_a_validation_problem_names_the_first_few_fields(server: ServerProcess) -> None:
