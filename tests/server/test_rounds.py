@@ -134,7 +134,7 @@ def test_finds_round_by_id_name_and_current(server: ServerProcess) -> None:
     assert server.post("/recover").json()["round"] == opened["id"]
 
 
-@pytest.mark.parametrize("identifier", ["nothing", "%00", "%FF", "a" * 1900])
+@pytest.mark.parametrize("identifier", ["nothing", "%FF", "a" * 1900])
 def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str) -> None:
     calls = [
         server.get(f"/rounds/{identifier}"),
