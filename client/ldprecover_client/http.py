@@ -321,7 +321,8 @@ class Client(_BaseClient[Transport]):
         """Open a round over these items, or over "0" to "d-1" for a domain size (admin).
 
         `access` is "open" (default: anyone, one report a submission), "key" (a report key) or
-        "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key).
+        "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key);
+        whoever may read an open round can see each perturbed report arrive.
         `retention` is how long counted reports are stored: "forever" (default), until the round is
         deleted, or "none". `own` has the protocol's parameters by name: `hash_range` for olh.
         """

@@ -48,7 +48,10 @@ Access = Annotated[
 ]
 ReadAccess = Annotated[
     Literal["public", "key"],
-    Field(description="Who may read and recover frequencies: anyone, or analyst keys."),
+    Field(
+        description="Who may read and recover frequencies: anyone, or analyst keys. They can "
+        "see each perturbed report of an open round arrive."
+    ),
 ]
 Retention = Annotated[
     Literal["forever", "none"],

@@ -73,7 +73,10 @@ def open_round(
     ] = "open",
     read_access: Annotated[
         Literal["public", "key"],
-        Option(help="Who may read the results: anyone, or holders of an analyst key."),
+        Option(
+            help="Who may read the results, and so see each perturbed report arrive: anyone, or "
+            "holders of an analyst key."
+        ),
     ] = "public",
     retention: Annotated[
         Literal["forever", "none"],

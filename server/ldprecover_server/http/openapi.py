@@ -80,7 +80,7 @@ async def submit_reports(
             max_length=64,
             pattern="^[!-~]+$",
             description="Identifies the submission: sent again with the same bytes it is counted "
-            "once. Use 128 random bits; without a key no retry is safe.",
+            "once. Use 128 random bits: a shorter key may be taken. Without one no retry is safe.",
         ),
     ] = None,
 ) -> Accepted:
