@@ -96,6 +96,12 @@ REFUSALS: dict[str, list[Row]] = {
         ("questions", [{"top": 1, "more_than": 0}], "questions.0 must have more_than only", ""),
         ("questions", [{"items": [0], "more_than": 1}], "questions.0.more_than must be", ""),
         ("questions", [{"items": ["z"]}], "questions: items: no item is labelled 'z'", ""),
+        (
+            "questions",
+            [{"mean_above": 5.0}],
+            "questions.0.mean_above must be a number of at least -1 and below 1, not 5.0",
+            "--mean-above 5",
+        ),
         ("questions", [{"ahead": [1]}], "questions.0.ahead must be a list of 2 to 2 entries", ""),
         ("questions", [{"ahead": [1, 1]}], "questions: ahead: the two items must", "--ahead b,b"),
         (

@@ -49,7 +49,7 @@ _FIELD_HINTS = {
     "protocol": " (a plugin's needs a server whose LDPRECOVER_PLUGINS names the plugin)"
 }
 _SHOWN_FIELDS = 3
-_OPTIONS = {"beta": "malicious-share", "items": "item"}
+_OPTIONS = {"beta": "--malicious-share", "items": "--item"}
 """Options whose field has another name."""
 
 
@@ -123,9 +123,10 @@ def _rejected_fields(error: "RefusedError") -> str:
     """Return one line that names the fields the server rejects, each with the reason."""
     lines = []
     for field, reason in error.fields[:_SHOWN_FIELDS]:
-        name, _, rest = field.partition(".")
-        place = f": item {rest}" if rest.isdecimal() else ""
-        lines.append(f"{name}{place} {reason}{_FIELD_HINTS.get(name, '')}")
+        whole, _, name = field.rpartition(".")
+        if whole and name.isdecimal():
+            name = f"{whole}: item {name}"
+        lines.append(f"{name} {reason}{_FIELD_HINTS.get(name, '')}")
     return "; ".join(lines) or error.detail or error.title
 
 
@@ -133,9 +134,9 @@ def _with_option(text: str, arguments: Sequence[str]) -> str:
     """Return a message that begins with the option, not with its field, if it was given."""
     text = text.removeprefix("questions: ")
     field = text.partition(" ")[0].rstrip(":")
-    names = field.replace("_", "-"), _OPTIONS.get(field)
+    names = f"--{field.replace('_', '-')}", _OPTIONS.get(field)
     for option in (argument.partition("=")[0] for argument in arguments):
-        if option.removeprefix("--") in names:
+        if option in names:
             return option + text[len(field) :]
     return text
 
