@@ -17,6 +17,7 @@ from tools.postgres import Cluster
 from ldprecover_server import ConfigurationError, Settings, create_key, list_keys, migrate, serve
 from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.storage import Outcome, Storage
+from ldprecover_server.storage.backends import postgres
 
 pytestmark = pytest.mark.postgres
 
@@ -127,6 +128,36 @@ def test_pooler_that_changes_its_mode_is_refused(
             storage.database.engine.dispose()
             storage.database.keep_claim()
             assert commit(storage, seq, Submitted(b"c", (1,))) == [Outcome.STORED]
+
+
+def test_pooler_whose_mode_is_set_while_it_runs_is_refused(
+    cluster: Cluster, behind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections stay open, and their sessions change."""
+    monkeypatch.setattr(postgres, "_IDLE_SECONDS", -1.0)  # each connection is checked before use
+    with (
+        pooled(cluster, folder, pool_mode="session", admin_users="console"),
+        closing(Storage(behind)) as storage,
+    ):
+        storage.prepare(claim=True)
+        storage.check_writable()
+        with psycopg.connect(
+            dbname="pgbouncer", host=str(folder), port=6432, user="console", autocommit=True
+        ) as console:
+            console.execute("SET pool_mode = 'transaction'")
+        storage.check_writable()  # in the session that it had, which is free from now on
+        storage.database.keep_claim()
+        with pytest.raises(StoreUnavailableError, match="pool_mode = session"):
+            storage.check_writable()
+
+
+def test_warns_of_settings_that_only_the_database_has(
+    open_storage: OpenStorage, fresh: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_storage(fresh).database.claim()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the database has fsync = off; see deploying.md"
+    ]
 
 
 def test_pooler_without_a_second_session_is_no_error(

@@ -31,6 +31,12 @@ _USED_AT = "ldprecover_used_at"
 # switchover (25006; 0A000 for a write transaction on a standby).
 _LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
 
+# They are the database's own, and its storage may be durable without them.
+_WEAK = (
+    "SELECT name || ' = ' || setting FROM pg_settings WHERE (name, setting) IN "
+    "(('fsync', 'off'), ('full_page_writes', 'off'), ('track_commit_timestamp', 'on'))"
+)
+
 _SLICE = "SELECT substr(data, %(start)s, %(step)s) FROM segments WHERE id = %(id)s"
 
 _FIND_KEYS = "SELECT key, digest FROM keys WHERE key = ANY(%(keys)b::uuid[])"
@@ -100,6 +106,8 @@ class Postgres(Database):
                     sa.select(sa.func.pg_try_advisory_lock(PROCESS_CLASS, number))
                 ):
                     undo.pop_all()
+                    for weak in connection.exec_driver_sql(_WEAK).scalars():
+                        _log.warning("the database has %s; see deploying.md", weak)
                     self.process, self._claim, self._claimed = number, connection, True
                     return
         raise ConfigurationError(f"{_MAX_PROCESSES} processes serve {self.name} already")
@@ -122,10 +130,8 @@ class Postgres(Database):
     def _release_claim(self) -> None:
         claim, self._claim = self._claim, None
         if claim is not None:
-            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
+            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError), claim:
                 claim.invalidate()  # ends the session and so the lock; the pool must not reuse it
-            with contextlib.suppress(sa.exc.DBAPIError, StoreUnavailableError):
-                claim.close()
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlstate", None) == "53100"

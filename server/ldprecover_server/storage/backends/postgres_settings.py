@@ -4,6 +4,7 @@ As start-up parameters they would not pass a pooler.
 """
 
 import contextlib
+import threading
 from typing import Any
 
 import psycopg
@@ -34,42 +35,38 @@ def open_sessions(engine: sa.Engine, seconds: float | None) -> None:
     They wait at most `seconds` for an answer. Connecting raises StoreUnavailableError if a setting
     differs, or if a pooler changes the session between transactions.
     """
-    is_checked = False
+    checked = threading.Event()
 
     def connect(
         dialect: Any,
         record: Any,
         positional: tuple[Any, ...],
         named: dict[str, Any],
-        other: int | None = None,
+        other: Session | None = None,
     ) -> Session:
-        nonlocal is_checked
         session = Session.connect(*positional, **named)
         session.seconds = seconds
         register(session)
         try:
-            pid = _configure(session, other)
-            if not is_checked and other is None:
+            _configure(session, other)
+            if other is None and not checked.is_set():
                 # A pooler by transaction gives a free session to any connection; one by session
                 # may have no second one.
                 with contextlib.suppress(psycopg.OperationalError):
-                    connect(dialect, record, positional, named, pid).close()
-                    is_checked = True
+                    connect(dialect, record, positional, named, session).close()
+                    checked.set()
         except BaseException:
             session.close()
             raise
         return session
 
-    def on_invalidate(*connection: Any) -> None:
-        nonlocal is_checked
-        is_checked = False  # the next connection may be to another pooler
-
     sa.event.listen(engine, "do_connect", connect)
-    sa.event.listen(engine, "invalidate", on_invalidate)
+    # The next connection may be to another pooler.
+    sa.event.listen(engine, "invalidate", lambda *connection: checked.clear())
 
 
-def _configure(session: Session, other: int | None) -> int:
-    """Send the settings and read them back; return the session's process id, which is not `other`.
+def _configure(session: Session, other: Session | None) -> None:
+    """Send the settings and read them back. Raises StoreUnavailableError if it is `other` again.
 
     Nothing is sent in a transaction, whose end could undo it.
     """
@@ -77,13 +74,15 @@ def _configure(session: Session, other: int | None) -> int:
         session.execute("DISCARD ALL")  # what another client of a pooler left
         session.cursor().execute(_SET, binary=False)
         rows: set[Any] = {session.execute(_READ, prepare=False).fetchone() for _ in range(_READS)}
-    ((pid, encoding, *values), *others) = rows
-    if others or pid == other:
+    (row, *others) = rows
+    session.check = _READ, row
+    if others or (other and session.check == other.check):
         raise StoreUnavailableError(f"a pooler changes the session between transactions; {_POOL}")
+    _, encoding, *values = row
     if encoding != "UTF8":
         raise StoreUnavailableError(
-            f"server_encoding is {encoding}, not UTF8; make the database with "
-            "CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+            f"server_encoding is {encoding}, not UTF8; "
+            "CREATE DATABASE needs ENCODING 'UTF8' TEMPLATE template0"
         )
     differing = [
         f"{name} is {value}, not {expected}"
@@ -92,4 +91,3 @@ def _configure(session: Session, other: int | None) -> int:
     ]
     if differing:
         raise StoreUnavailableError(f"{', '.join(differing)}; {_POOL}")
-    return int(pid)

@@ -36,6 +36,8 @@ class Session(psycopg.Connection[Any]):
     """A connection that is closed if a statement has no answer in `seconds` (OperationalError)."""
 
     seconds: float | None = None
+    check: tuple[str, Any] = ("SELECT 1", (1,))
+    """A query, and the row that it returns as long as the connection has the same session."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -82,9 +84,11 @@ class Session(psycopg.Connection[Any]):
         return result
 
     def ping(self) -> None:
-        """Check the connection. Raises psycopg.Error."""
+        """Check that the connection gives the same session. Raises psycopg.Error."""
         with self.checking():
-            self.execute("SELECT 1")
+            query, row = self.check
+            if self.execute(query).fetchone() != row:
+                raise psycopg.OperationalError("a pooler changed the session")
 
     @contextlib.contextmanager
     def checking(self) -> Iterator[None]:

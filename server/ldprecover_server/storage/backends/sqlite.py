@@ -33,17 +33,14 @@ _BUSY_MS = 10_000
 _ERASE_BUSY_MS = 200  # commits wait for it
 _PAGE_BYTES = 4096
 _EXTRA_PAGES = 6  # of a transaction beside those of its rows: inner pages, indexes
-_DURABLE = {
-    "synchronous": 2,  # FULL: a commit is on disk when it returns
-    "secure_delete": 1,  # deleted data are overwritten
-}
 _PRAGMAS = {
     "journal_mode": "wal",
+    "synchronous": 2,  # FULL: a commit is on disk when it returns
     "busy_timeout": _BUSY_MS,
     "foreign_keys": 1,
     "cache_size": -8192,  # 8 MiB for each of up to 15 connections
     "temp_store": 2,  # MEMORY: no report is written to other files
-    **_DURABLE,
+    "secure_delete": 1,  # deleted data are overwritten
 }
 
 _MAGIC = b"SQLite format 3\0"
@@ -177,7 +174,7 @@ class SQLite(Database):
     def _on_connect(self, connection: DBAPIConnection, record: Any) -> None:
         assert isinstance(connection, sqlite3.Connection)
         connection.isolation_level = None  # the begin event writes BEGIN, not the driver
-        _set(connection, _PRAGMAS)
+        _configure(connection)
         pages = DEFAULT_MAX_PAGES if self._checkpoints is None else MAX_PAGES
         connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
 
@@ -354,7 +351,7 @@ class Checkpoints:
         )
         try:
             self._check()  # the file may have been replaced meanwhile
-            _set(connection, _DURABLE)
+            _configure(connection)
         except BaseException:
             connection.close()
             raise
@@ -369,8 +366,8 @@ def _identity(file: Path | int) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _set(connection: sqlite3.Connection, pragmas: Mapping[str, object]) -> None:
-    for name, expected in pragmas.items():
+def _configure(connection: sqlite3.Connection) -> None:
+    for name, expected in _PRAGMAS.items():
         connection.execute(f"PRAGMA {name}={expected}")
         (value,) = connection.execute(f"PRAGMA {name}").fetchone() or (None,)
         if value != expected:  # as on a file system without shared memory, which has no WAL
