@@ -377,7 +377,7 @@ class Call(Generic[T]):
     read: Callable[[Answer], T]
     status: int = 200
     content: bytes | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     repeatable: bool = True
     is_analysis: bool = False
     """Whether the server may compute for minutes."""

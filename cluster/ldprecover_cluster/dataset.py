@@ -61,8 +61,9 @@ class ReportDataset:
             reason = "it is not a dataset, or it was not written to its end"
             raise ReportDatasetError(shown(f"{url} has no {ROUND_FILE}: {reason}", url)) from None
         except (OSError, ValueError, ImportError, ParameterError) as error:
-            message = f"cannot read the dataset {url}: {error}"
-            raise ReportDatasetError(shown(message, url)) from None
+            raise ReportDatasetError(
+                shown(f"cannot read the dataset {url}: {error}", url)
+            ) from None
         return cls(str(url), export, tuple(fragments))
 
 
@@ -107,8 +108,7 @@ def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes])
         files.makedirs(path, exist_ok=True)  # of a round without reports
         files.pipe_file(f"{path}/{ROUND_FILE}", text.encode() + b"\n")
     except (OSError, ValueError, ImportError) as error:
-        message = f"cannot write the dataset {url}: {error}"
-        raise ReportDatasetError(shown(message, url)) from None
+        raise ReportDatasetError(shown(f"cannot write the dataset {url}: {error}", url)) from None
     return ReportDataset.open(url)
 
 

@@ -83,8 +83,7 @@ def connect(url: str) -> Iterator[Any]:
     try:
         client = Client(url, timeout=_TIMEOUT, set_as_default=False)
     except (OSError, TypeError, ValueError, RuntimeError) as error:
-        message = f"the scheduler {url} cannot be reached: {error}"
-        raise EngineError(shown(message, url)) from None
+        raise EngineError(shown(f"the scheduler {url} cannot be reached: {error}", url)) from None
     with client:
         try:
             _check_versions(client)
@@ -92,8 +91,9 @@ def connect(url: str) -> Iterator[Any]:
         except KilledWorker as error:
             raise EngineError(f"workers were killed repeatedly, or lack memory: {error}") from error
         except CancelledError as error:
-            message = f"the connection to the scheduler {url} was lost"
-            raise EngineError(shown(message, url)) from error
+            raise EngineError(
+                shown(f"the connection to the scheduler {url} was lost", url)
+            ) from error
         except ImportError as error:
             raise EngineError(f"a worker lacks a package of this process: {error}") from error
 

@@ -9,7 +9,7 @@ _VARIABLES = {"LDPRECOVER_ADMIN_KEY", "LDPRECOVER_DATABASE_URL", "LDPRECOVER_KEY
 
 # Host, port and path have only characters that leave no doubt where an unescaped password ends.
 _URL = re.compile(
-    r"((?:[a-z][a-z0-9+.-]*:)?//)?+"
+    r"(sqlite:///[^?]*|(?:[a-z][a-z0-9+.-]*:)?//)?+"
     r"(?:((?(1)(?:[^?#;&,\s]|[;&,\s](?!\w+=))*|[^?#=]*)@)?"
     r"((?:[\w.,-]|\[[\da-f:.]*\]|:\d{0,5}(?![\w.-]))*"
     r"(?:/(?:[^?#@:;=&%\n]|%(?!2[356]|3[abdf]|40))*)?)"
@@ -27,13 +27,10 @@ def without_secrets(url: str) -> str:
         >>> without_secrets("postgresql+psycopg://app:p@ssword@host/db?sslpassword=secret")
         'postgresql+psycopg://***@host/db?***'
     """
-    if url.startswith("sqlite:///"):
-        path, mark, _ = url.partition("?")
-        return f"{path}{mark and '?***'}"
     match = _URL.fullmatch(url)
     assert match is not None  # the last group takes any text
-    scheme, user, place, query, other = match.groups("")
-    return f"{scheme}{user and '***@'}{place}{query[:1]}{(query or other) and '***'}"
+    start, user, place, query, other = match.groups("")
+    return f"{start}{user and '***@'}{place}{query[:1]}{(query or other) and '***'}"
 
 
 @contextmanager

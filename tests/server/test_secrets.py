@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase, StartServer
 
 from ldprecover_server import Settings, check, serve
-from ldprecover_server.errors import ConfigurationError, ServiceError
+from ldprecover_server.errors import ConfigurationError, ServiceError, StoreUnavailableError
 from ldprecover_server.storage import Storage
 
 MARK = "Zq7xWv2kZq7xWv2k"
@@ -42,6 +42,9 @@ def secrets_in(text: str) -> list[str]:
         f"{PG}/app%3A{MARK}%40127.0.0.1",
         f"{PG}app{NOWHERE}?password={MARK}&sslpassword={MARK}",
         f"{PG}app{NOWHERE}?password=a@{MARK}",
+        f"{PG}app{NOWHERE}?password=a&{MARK}=x",
+        f"{PG}app{NOWHERE}?password={MARK}&port=x",
+        f"{PG}app:1@127.0.0.1?{MARK}=x{NOWHERE}",
         f"{PG}app{NOWHERE};password={MARK}",
         f"{PG}app{NOWHERE}#{MARK}",
         f"{PG}app:{MARK}@127.0.0.1:1,127.0.0.1:2/db",
@@ -53,6 +56,7 @@ def secrets_in(text: str) -> list[str]:
         f"app:{MARK}{NOWHERE}",
         f"{PG[:-1]}app:{MARK}{NOWHERE}",
         f"host=127.0.0.1 port=1 user=app password={MARK}",
+        f"{MARK}://x",
         MARK,
     ],
 )
@@ -72,6 +76,17 @@ def test_errors_of_a_database_url_show_no_secret(
         assert secrets_in(storage.database.name) == []
         storage.rounds.find("current")
     assert secrets_in(caplog.text + "".join(capfd.readouterr())) == []
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    "user", ["user@server:pw", "app:p?w", "app:p%40w", "app:p/w", "app:p#w=&", ""]
+)
+def test_takes_a_database_url_that_is_not_ambiguous(user: str) -> None:
+    with contextlib.closing(Storage(f"{PG}{user}@127.0.0.1:1/db?sslmode=prefer")) as storage:
+        with pytest.raises(StoreUnavailableError, match="does not answer"):
+            storage.rounds.find("current")
+        assert storage.database.name == f"{PG}***@127.0.0.1:1/db?***"
 
 
 def test_a_server_never_shows_its_secrets(

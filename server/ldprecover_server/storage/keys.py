@@ -60,7 +60,7 @@ class Keys(Repository):
         revocation = sa.update(access_keys).where(access_keys.c.name == name, _IS_ACTIVE)
         with self.database.write() as connection:
             if not connection.execute(revocation.values(revoked_at=self._now())).rowcount:
-                raise KeyNotFoundError(f"no key that is not revoked is named {name[:80]!r}")
+                raise KeyNotFoundError("no key that is not revoked has this name")
 
     def add(self, name: str, scope: str, hash: bytes) -> None:
         """Store the hash of a key. Raises NameTakenError."""

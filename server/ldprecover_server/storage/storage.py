@@ -28,9 +28,13 @@ _PROBE_BYTES = 1 << 18
 _ODD = re.compile("[@;#=%]|/.*:")
 """Finds a character that neither a host nor the name of a database has."""
 
+_SECOND_AT = re.compile(r"@[^?]*\?.*@")
+"""Finds an @ after the end of the host."""
+
 _UNREADABLE = (
-    "the database URL cannot be read; percent-encode other characters than letters and digits in "
-    "its user and password, such as @ as %40, or try sqlite:///ldprecover.db"
+    "the database URL cannot be read, or has an unknown option; percent-encode other characters "
+    "than letters and digits in its user and password, such as @ as %40; or try "
+    "sqlite:///ldprecover.db"
 )
 
 
@@ -127,27 +131,26 @@ def _connect(url: str, pool_size: int, statement_seconds: float | None) -> Datab
     """
     try:
         parsed = sa.make_url(url)
+        if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+            return SQLite(parsed)
+        if parsed.drivername == "postgresql+psycopg":
+            from ldprecover_server.storage.backends.postgres import OPTIONS, Postgres
+
+            # What Postgres's errors name must be no part of an unescaped password.
+            named = f"{parsed.host}/{parsed.database}"
+            if _ODD.search(named) or _SECOND_AT.search(url) or parsed.query.keys() - OPTIONS:
+                raise ArgumentError
+            return Postgres(parsed, pool_size, statement_seconds)
+    except ImportError as error:  # psycopg is an extra
+        raise ConfigurationError(
+            "Postgres needs the extra: pip install 'ldprecover[postgres]'"
+        ) from error
     except (ArgumentError, ValueError):  # whose text may have a part of the password
         raise ConfigurationError(_UNREADABLE) from None
-    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
-        return SQLite(parsed)
-    if parsed.drivername == "postgresql+psycopg":
-        # A part of an unescaped password would be host or database, which Postgres's errors name.
-        if url.count("@") > 1 or _ODD.search(f"{parsed.host}/{parsed.database}"):
-            raise ConfigurationError(_UNREADABLE)
-        try:
-            from ldprecover_server.storage.backends.postgres import Postgres  # psycopg is an extra
-        except ImportError as error:
-            raise ConfigurationError(
-                "Postgres needs the extra: pip install 'ldprecover[postgres]'"
-            ) from error
-        return Postgres(parsed, pool_size, statement_seconds)
     form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
     if parsed.drivername.partition("+")[0] in ("postgres", "postgresql"):
-        raise ConfigurationError(
-            f"{form}: write postgresql+psycopg:// for {parsed.drivername}:// and keep the rest"
-        )
-    raise ConfigurationError(f"{form}, not {parsed.drivername}")
+        form += f": write postgresql+psycopg:// for {parsed.drivername}:// and keep the rest"
+    raise ConfigurationError(form)
 
 
 def _reason(error: Exception) -> str:

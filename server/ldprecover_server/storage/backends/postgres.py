@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import sqlalchemy as sa
+from psycopg.pq import Conninfo
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
@@ -22,6 +23,9 @@ from ldprecover_server.storage.encoding import DIGEST_BYTES
 from ldprecover_server.storage.schema import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
 
 _log = logging.getLogger(__name__)
+
+OPTIONS = {option.keyword.decode() for option in Conninfo.get_defaults()}
+"""Options that a URL may have: those of libpq."""
 
 _MAX_PROCESSES = 1024
 _IDLE_SECONDS = 1.0  # a check on every use would add a sixth to a commit
