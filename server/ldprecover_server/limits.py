@@ -17,9 +17,9 @@ from ldprecover_server.settings import Settings
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-QUEUE_REQUESTS = 10_000
-"""Submissions that wait for their commit; beyond it, 503. They take a second or two to commit, and
-less memory than the bodies may have."""
+QUEUE_REQUESTS = 2_000
+"""Submissions that wait for their commit; beyond it, 503. They take less than a second to commit,
+and half of the requests that the proxy of deploy/nginx has in progress."""
 GROUP_BYTES = 8 << 20
 """Decoded bytes after which a commit takes no further submission. More would not save time: the
 cost of a commit is then its bytes."""

@@ -51,6 +51,9 @@ _OPEN_FILES = 65_536
 """Open files that the process asks for: each connection is one."""
 
 
+_BACKLOG = 4096
+"""Connections that wait to be accepted: all that the proxy of deploy/nginx opens."""
+
 _UNSENT_BYTES = 1 << 16
 """Bytes that the kernel buffers per connection beyond those in transit."""
 
@@ -95,6 +98,7 @@ def serve(settings: Settings) -> None:
             access_log=False,  # it would log the addresses of reporters
             log_level="warning",
             server_header=False,
+            backlog=_BACKLOG,
             proxy_headers=False,  # addresses are not used
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=settings.shutdown_seconds,
@@ -274,7 +278,7 @@ def _print_stopping() -> None:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((host, port), family=family, backlog=2048)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         reason = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address
         if error.errno == errno.EADDRINUSE:

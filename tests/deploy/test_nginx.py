@@ -1,8 +1,11 @@
 """The proxy of deploy/nginx: its own errors are problems, and operators' paths are closed."""
 
 import contextlib
+import io
 import json
 import os
+import resource
+import selectors
 import signal
 import socket
 import subprocess
@@ -10,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.proxied import PROXIED, Proxy, proxied
@@ -158,6 +162,37 @@ def test_few_large_bodies_without_a_key_are_stored_at_a_time(proxy: Proxy) -> No
             assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
         assert_problem(talk(proxy, post(200_000)), 503, "busy")
         assert talk(proxy, post(2) + b"{}").startswith(b"HTTP/1.1 418 ")
+
+
+@pytest.fixture
+def many_sockets() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8_000 if hard == -1 else min(8_000, hard), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_sockets")
+def test_requests_beyond_its_limit_are_answered_with_503() -> None:
+    """4,000 wait for a server that accepts none; the others are not disconnected."""
+    with contextlib.ExitStack() as stack:
+        hanging = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=4096))
+        proxy = stack.enter_context(proxied(hanging.getsockname()[1]))
+        answered = stack.enter_context(selectors.DefaultSelector())
+        for key in 2_150 * ["", KEY]:
+            connection = socket.create_connection((proxy.host, proxy.port), 60)
+            stack.enter_context(connection).sendall(get("/rounds", key))
+            answered.register(connection.makefile("rb"), selectors.EVENT_READ)
+        answers: list[bytes] = []
+        while len(answers) < 300:
+            ready = answered.select(60)
+            assert ready
+            for selected, _ in ready:
+                answered.unregister(selected.fileobj)
+                answers.append(cast(io.BufferedReader, selected.fileobj).read())
+        assert len(answers) == 300
+        for answer in answers:
+            assert_problem(answer, 503, "busy")
 
 
 def test_server_that_is_gone_or_hangs_is_a_problem() -> None:

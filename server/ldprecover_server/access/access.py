@@ -77,11 +77,10 @@ class Access:
         self._clock = clock
         self._ticket_secret: bytes | None = None
         self._cache: Cache[bytes, tuple[HashedKey, float]] = Cache(_CACHE_KEYS, lambda entry: 1)
-        self._reading = asyncio.Lock()
-        self._batch: set[bytes] = set()
-        """The hashes that the next statement looks up."""
+        self._batch: set[bytes] | None = None
+        """The hashes that the last statement looks up, until it starts."""
         self._results: asyncio.Task[dict[bytes, HashedKey]] | None = None
-        """The keys of the batch."""
+        """The keys that the last statement finds."""
 
     def require(self, key: str | None, scope: str | None = None) -> HashedKey:
         """Return the key if it has this scope, or any. Raises UnauthorizedError, ForbiddenError."""
@@ -167,9 +166,9 @@ class Access:
             return match
         if (entry := self._cache.get(hash)) and self._clock() - entry[1] < CACHE_SECONDS:
             return entry[0]
-        if self._results is None or len(self._batch) >= _BATCH_KEYS:
+        if self._batch is None or self._results is None or len(self._batch) >= _BATCH_KEYS:
             self._batch = set()
-            self._results = asyncio.create_task(self._read(self._batch))
+            self._results = asyncio.create_task(self._read(self._batch, self._results))
         self._batch.add(hash)
         try:
             return (await asyncio.shield(self._results)).get(hash)  # shared with other callers
@@ -177,13 +176,18 @@ class Access:
             # A new error for each caller: a shared one would collect tracebacks.
             raise StoreUnavailableError(str(error)) from None
 
-    async def _read(self, batch: set[bytes]) -> dict[bytes, HashedKey]:
-        """Return the keys of a batch, after those of the batches before it."""
-        async with self._reading:
+    async def _read(
+        self, batch: set[bytes], previous: asyncio.Task[dict[bytes, HashedKey]] | None
+    ) -> dict[bytes, HashedKey]:
+        """Return the keys of a batch after the previous one, with which it fails."""
+        try:
+            if previous is not None and not previous.done():
+                await previous
+        finally:
             if batch is self._batch:
-                self._results = None  # the statement does not look up hashes that come later
-            read_at = self._clock()
-            keys = await to_thread.run_sync(self._storage.keys.find, batch)
+                self._batch = None  # later hashes need another statement
+        read_at = self._clock()
+        keys = await to_thread.run_sync(self._storage.keys.find, batch)
         for hash, key in keys.items():
             self._cache.add(hash, (key, read_at))
         return keys
