@@ -33,7 +33,17 @@ REFUSALS: dict[str, list[Row]] = {
             "items must be distinct, and 'a' is item 0 and item 2",
             "--item a",
         ),
+        (
+            "items",
+            ["a", "b", "caf\u00e9", "cafe\u0301"],
+            (
+                "items must be distinct, and 'cafe\u0301' is item 2 and item 3, which look the "
+                "same: U+00E9 and U+0065 U+0301 from character 3"
+            ),
+            "--item caf\u00e9 --item cafe\u0301",
+        ),
         ("items", ["a", "b", " "], "item 2 is blank", "--item ' '"),
+        ("items", ["a", "b", 301 * "\U0001f600"], "item 2 has 301 characters, and a label", ""),
         ("items", None, OPEN_NOTHING, ""),
         ("domain_size", 4, OPEN_NOTHING, ""),
         ("name", "Capital", "name must be 1 to 64 small letters, digits, dots,", "Capital"),

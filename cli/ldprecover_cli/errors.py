@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldprecover.items import label_indices, quoted
+
 if TYPE_CHECKING:
     from ldprecover_client.errors import RefusedError
 
@@ -147,7 +149,9 @@ def close_to(name: str, names: Sequence[str]) -> str:
     matches = get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
     parts = [each for each in folded if name.casefold() in each and each not in matches]
     matches += parts[: 3 - len(matches)]
-    return f"did you mean {' or '.join(repr(folded[each]) for each in matches)}?" if matches else ""
+    return (
+        f"did you mean {' or '.join(quoted(folded[each]) for each in matches)}?" if matches else ""
+    )
 
 
 def check_items(labels: Sequence[str], items: Sequence[str], round: str | None) -> None:
@@ -156,11 +160,11 @@ def check_items(labels: Sequence[str], items: Sequence[str], round: str | None) 
     `round` is the name of the round on the server; None for an export.
     """
     source = "its export" if round is None else f"`ldprecover round show {round} --json`"
-    labels_of_round = set(items)
+    index = label_indices(items, labels)
     for label in labels:
-        if label not in labels_of_round:
+        if label not in index:
             near = close_to(label, items) or f"{source} lists all"
-            raise UsageError(f"no item of the round is called {label!r}; {near}")
+            raise UsageError(f"no item of the round is called {quoted(label)}; {near}")
 
 
 def _hint(error: Exception) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from ldprecover.items import isolated
 from ldprecover_cli.output import plain_table
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def print_items(
     width = min(room, _BAR) if room >= _NARROWEST else 0
     rows = (
         (
-            name,
+            isolated(name),
             *(
                 [bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only).ljust(width)]
                 if width

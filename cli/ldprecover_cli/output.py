@@ -12,11 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ldprecover.items import isolated
+
 JsonObject = dict[str, Any]
 
 _FILE_WIDTH = 100
-_JOINED = re.compile("[\u200c\u200d\U000e0020-\U000e007f]")
-"""Characters without a picture that join emoji, such as those of a family or a region's flag."""
+_JOINED = re.compile("[\u200c\u200d\u2068\u2069\U000e0020-\U000e007f]")
+"""Characters without a picture that join emoji, such as those of a family or a region's flag; and
+those of `isolated`.
+"""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -68,7 +72,7 @@ def percent(share: float) -> str:
 
 def joined(labels: Iterable[str]) -> str:
     """Return labels joined by semicolons, because labels such as New York, NY have commas."""
-    return "; ".join(map(plain, labels))
+    return "; ".join(isolated(plain(label)) for label in labels)
 
 
 def print_json(value: Any) -> None:

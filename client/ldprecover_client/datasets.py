@@ -6,7 +6,7 @@ import csv
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -18,6 +18,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ldprecover.items import label_key, quoted
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.rounds.parameters import label_fault, labels_fault
 from ldprecover_client.errors import DatasetError
@@ -54,7 +55,7 @@ _COUNT = re.compile(r"[0-9]{1,18}")
 class Dataset:
     """The number of users with each item.
 
-    `items` are 2 to 100,000 distinct labels, not blank and without control characters; `counts`,
+    `items` are 2 to 100,000 labels, as `RoundParameters` takes them; `counts`,
     shape (d,), integers of 0 or more, not all zero; `source` names their origin. Raises
     DatasetError.
 
@@ -97,7 +98,8 @@ def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -
 
     Without `column` the file has the columns `item` and `count`, one row an item, in the items'
     order. With `column` each row is one user, and the values of that column are counted: the most
-    frequent first, ties by label. Blank values are left out, and the source says how many. A file
+    frequent first, ties by label; values that look the same are one item, labelled as most have it.
+    Blank values are left out, and the source says how many. A file
     may be gzipped (.gz). Raises DatasetError with the place and the reason.
 
         load_dataset("survey.csv", column="city").counts
@@ -118,7 +120,9 @@ def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -
         if column is None:
             items, counts = _read_counts(path.name, rows)
             return Dataset(path.name, items, counts, f"the file {path.name}")
-        items, counts, blank = _count_rows(path.name, rows, column)
+        items, counts, blank = count_values(cell for _, (cell,) in _cells(path.name, rows, column))
+    if not items:
+        raise DatasetError(f"{path.name}: column {column!r} holds no value")
     left_out = f"; {blank} rows without one left out" if blank else ""
     return Dataset(path.name, items, counts, f"column {column} of the file {path.name}{left_out}")
 
@@ -178,13 +182,15 @@ def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tupl
 
 def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     counts: dict[str, int] = {}
+    places: dict[str, str] = {}
     for place, (item, count) in _cells(name, rows, "item", "count"):
         if not item:
             raise DatasetError(f"{place}: the item is blank")
-        if (fault := label_fault(item)) is not None:
+        key = label_key(item)
+        if (fault := label_fault(item, key)) is not None:
             raise DatasetError(f"{place}: the item {fault}")
-        if item in counts:
-            raise DatasetError(f"{place}: the item {item!r} was there before")
+        if (before := places.setdefault(key, place)) != place:
+            raise DatasetError(f"{place}: the item {quoted(item)} was there before, in {before}")
         if not _COUNT.fullmatch(count):
             raise DatasetError(f"{place}: the count must be an integer of 0 or more, not {count!r}")
         counts[item] = int(count)
@@ -193,16 +199,27 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
     return tuple(counts), np.array(list(counts.values()), dtype=np.int64)
 
 
-def _count_rows(
-    name: str, rows: Iterator[list[str]], column: str
+def count_values(
+    values: Iterable[str] | Counter[str],
 ) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
-    counts = Counter(cell for _, (cell,) in _cells(name, rows, column))
+    """Return the items of users' values, their counts, and the number of blank values.
+
+    The most frequent item is first, ties by label. Values with one `label_key` are one item, whose
+    label is the most frequent of them.
+    """
+    counts: Counter[str] = Counter()
+    labels: dict[str, str] = {}
+    for value, times in _ordered(values if isinstance(values, Counter) else Counter(values)):
+        key = label_key(value)
+        counts[labels.setdefault(key, value if key else "")] += times
     blank = counts.pop("", 0)
-    if not counts:
-        raise DatasetError(f"{name}: column {column!r} holds no value")
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    ordered = _ordered(counts)
     return (
         tuple(item for item, _ in ordered),
         np.array([count for _, count in ordered], dtype=np.int64),
         blank,
     )
+
+
+def _ordered(counts: Counter[str]) -> list[tuple[str, int]]:
+    return Counter(dict(sorted(counts.items()))).most_common()

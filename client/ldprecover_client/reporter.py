@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import label_indices
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_client.calls import Round, validate_ticket
@@ -258,12 +259,12 @@ def _item(parameters: RoundParameters, value: Value) -> int:
     if parameters.is_for_numbers:
         return _number_item(value)
     if isinstance(value, str):
-        try:
-            return items.index(value)
-        except ValueError:
+        indices = label_indices(items, [value])
+        if value not in indices:
             raise UnknownItemError(
                 f"the value is not one of the round's {len(items)} items"
-            ) from None
+            ) from None  # its context may have the value
+        return indices[value]
     try:
         index = -1 if isinstance(value, float) else operator.index(value)
     except TypeError:

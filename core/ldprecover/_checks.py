@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import quoted
 from ldprecover.types import FloatArray
 
 
@@ -62,4 +63,4 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
 
     folded = {each.casefold(): each for each in names}
     near = get_close_matches(str(name)[:80].casefold(), folded, 1)
-    return f"; did you mean {folded[near[0]]!r}?" if near else ""
+    return f"; did you mean {quoted(folded[near[0]])}?" if near else ""

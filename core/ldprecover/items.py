@@ -1,16 +1,113 @@
 """Item indices: checks, texts, and the conversion of labels into indices."""
 
+from __future__ import annotations
+
 import operator
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ldprecover.errors import ParameterError
-from ldprecover.types import FloatArray
+
+if TYPE_CHECKING:
+    from ldprecover.types import FloatArray
 
 MAX_CANARIES = 100
 
 _MOST_LABELS = 10
 _SHOWN = 80  # characters of a label that a message repeats
+
+# Emoji whose default is text; those in the BMP whose default is a picture; and all but 0-9, # and *
+# (Unicode, emoji-data.txt).
+_TEXTS = (
+    "©®‼⁉™\u2139↔-↙↩↪⌨⏏⏭-⏯⏱⏲⏸-⏺Ⓜ▪▫▶◀◻◼☀-☄☎☑☘☝☠☢☣☦☪☮☯☸-☺♀♂♟♠♣♥♦♨♻♾⚒⚔-⚗⚙⚛⚜⚠⚧⚰⚱⛈⛏⛑⛓⛩⛰⛱⛴⛷-⛹✂✈✉✌✍✏✒✔✖✝"
+    "✡✳✴❄❇❣❤➡⤴⤵⬅-⬇〰〽㊗㊙🅰🅱🅾🅿🈂🈷🌡🌤-🌬🌶🍽🎖🎗🎙-🎛🎞🎟🏋-🏎🏔-🏟🏳🏵🏷🐿👁📽🕉🕊🕯🕰🕳-🕹🖇🖊-🖍🖐🖥🖨🖱🖲🖼🗂-🗄🗑-🗓🗜-🗞🗡🗣🗨🗯🗳🗺🛋🛍-🛏🛠-"
+    "🛥🛩🛰🛳"
+)
+_PICTURES = (
+    "⌚⌛⏩-⏬⏰⏳◽◾☔☕♈-♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓-❕❗\u2795-➗➰➿"
+    "⬛⬜⭐⭕"
+)
+_EMOJI = rf"[{_TEXTS}{_PICTURES}\U0001f000-\U0001faff]"
+
+# Letters of Arabic, Syriac and N'Ko that join the next one; those that join the one before them
+# (Unicode, ArabicShaping.txt); and viramas.
+_JOINING = (
+    r"[\u0620\u0626\u0628\u062a-\u062e\u0633-\u0647\u0649\u064a\u066e\u066f\u0678-\u0687"
+    r"\u069a-\u06bf\u06c1\u06c2\u06cc\u06ce\u06d0\u06d1\u06fa-\u06fc\u06ff\u0712-\u0714"
+    r"\u071a-\u0727\u0729\u072b\u072d\u072e\u074e-\u0758\u075c-\u077f\u07ca-\u07ea\u08a0-\u08c8]"
+)
+_JOINED = r"[\u0620\u0622-\u064a\u066e-\u06d3\u06d5\u06fa-\u06ff\u0710-\u077f\u07ca-\u08c8]"
+_VIRAMA = r"[\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u17d2]"
+_HAN = r"\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+
+# Format characters, fillers, joiners, variation selectors and tags, but for these:
+_INVISIBLE = (
+    r"[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff]"
+    # a joiner between emoji, and a selector of the presentation that is not an emoji's default;
+    # a sequence of emoji is the same picture without
+    rf"(?<!{_EMOJI}\u200d(?={_EMOJI}))(?<!{_EMOJI}\ufe0f\u200d(?={_EMOJI}))"
+    rf"(?<!(?<!\u200d)[#*0-9{_TEXTS}]\ufe0f(?!\u200d{_EMOJI}|[\u20e3🏻-🏿]))"
+    rf"(?<!(?![{_TEXTS}]){_EMOJI}\ufe0e)"
+    # joiners beside a virama
+    rf"(?<!{_VIRAMA}\u200d)(?<!{_VIRAMA}\u200c(?=\w))(?<![\u200c\u200d](?={_VIRAMA}))"
+    # U+200C between letters that would join, U+200D where nothing joins
+    + "".join(
+        rf"(?<!{_JOINING}{marks}\u200c(?={_JOINED}))(?<!{_JOINING}{marks}\u200d(?!{_JOINED}))"
+        for marks in ("", r"[\u064b-\u065f\u0670]", r"[\u064b-\u065f\u0670]{2}")
+    )
+    # variants of Mongolian, Myanmar, mathematical and Chinese characters
+    + rf"(?<![\u1820-\u18aa][\u180b-\u180f])(?<![{_HAN}][\U000e0100-\U000e01ef])"
+    rf"(?<![\u1000-\u109f\u2229-\u22ff\u2a00-\u2aff\u3001\u3002\uff01-\uff1f{_HAN}][\ufe00-\ufe02])"
+    # the tags of a region's flag
+     + "".join(rf"(?<!🏴[\U000e0030-\U000e007f]{{{n}}})" for n in range(1, 8))
+)
+_SPACES = re.compile(r"[ \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u2800\u3000]+")
+_REORDERING = re.compile(
+    r"[\u0590-\u08ff\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc"
+    r"\U00010800-\U00010fff\U0001e800-\U0001efff]"
+)
+_DIRECTIONS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+
+
+def label_key(label: str) -> str:
+    """Return the text that labels which look the same have in common, empty for a blank label.
+
+    It is the label in NFC without format characters and variation selectors, each run of white
+    space one space and none at the ends. A joiner or selector stays where it changes the glyph:
+    within an emoji sequence, where it turns an emoji's default into text or a picture, beside a
+    virama, and between letters that join or are kept from it (U+200C in Persian).
+    """
+    if not label.isascii():
+        label = unicodedata.normalize("NFC", label)
+        label = unicodedata.normalize("NFC", re.sub(_INVISIBLE, "", label))
+    return _SPACES.sub(" ", label).strip(" ")
+
+
+def label_indices(items: Sequence[str], labels: Iterable[object]) -> dict[str, int]:
+    """Return the index of each item by its label, and by those of `labels` that look the same."""
+    index = {label: i for i, label in enumerate(items)}
+    if others := {label for label in labels if isinstance(label, str)} - index.keys():
+        keys = {label_key(label): i for label, i in index.items()}
+        index |= {label: keys[key] for label in others if (key := label_key(label)) in keys}
+    return index
+
+
+def isolated(label: str) -> str:
+    """Return a label for a sentence: one with right-to-left characters is between U+2068 and
+    U+2069, so that it does not reorder the text around it.
+    """
+    if label.isascii() or not _REORDERING.search(label):
+        return label
+    return f"\u2068{_DIRECTIONS.sub('', label)}\u2069"
+
+
+def quoted(label: str) -> str:
+    """Return a label for an error: quoted, cut after 80 characters, and isolated."""
+    return isolated(repr(label[:_SHOWN]))
 
 
 def target_indices(
@@ -56,7 +153,7 @@ def highest(frequencies: FloatArray, labels: Sequence[str] | None = None) -> str
     """Return the five items of the highest frequencies as text: "item 3 12.90 %; item 0 8.12 %"."""
     indices = (-frequencies).argsort(kind="stable")[:5].tolist()
     return "; ".join(
-        f"{f'item {i}' if labels is None else labels[i]} {100 * frequencies[i]:.2f} %"
+        f"{f'item {i}' if labels is None else isolated(labels[i])} {100 * frequencies[i]:.2f} %"
         for i in indices
     )
 
@@ -82,7 +179,7 @@ def with_labels(text: str, labels: Sequence[str]) -> str:
 
     def labelled(match: re.Match[str]) -> str:
         indices = [int(number) for number in match[1].split(", ")]
-        named = ", ".join(f"'{labels[i]}'" for i in indices[:_MOST_LABELS])
+        named = ", ".join(isolated(f"'{labels[i]}'") for i in indices[:_MOST_LABELS])
         more = len(indices) - _MOST_LABELS
         return named + (f" and {more} more" if more > 0 else "")
 
@@ -99,12 +196,12 @@ def find_items(
     """
     if not targets:
         return []
-    index = {label: i for i, label in enumerate(items)}
+    index = label_indices(items, targets)
     indices = []
     for target in targets:
         if isinstance(target, str):
             if target not in index:
-                raise ParameterError(f"{field}: no item is labelled {target[:_SHOWN]!r}")
+                raise ParameterError(f"{field}: no item is labelled {quoted(target)}")
             indices.append(index[target])
         else:
             if not 0 <= target < len(items):

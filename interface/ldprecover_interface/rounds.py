@@ -21,7 +21,7 @@ from ldprecover.protocols import (
     PROTOCOLS,
     own_parameters,
 )
-from ldprecover.rounds.parameters import RoundParameters
+from ldprecover.rounds.parameters import MAX_LABEL, RoundParameters
 from ldprecover_interface.base import (
     MAX_TICKETS,
     ROUND_NAME,
@@ -163,7 +163,11 @@ class NewRound(OwnParametersMixin, Request):
     items: (
         Annotated[list[Text], Field(fail_fast=True, min_length=2, max_length=MAX_DOMAIN_SIZE)]
         | None
-    ) = Field(default=None, description="Distinct labels; item i is the i-th.")
+    ) = Field(
+        default=None,
+        description=f"Labels of at most {MAX_LABEL} characters, no two of which look the same; "
+        "item i is the i-th.",
+    )
     domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] | None = Field(
         default=None, description="Number of items d, which are labelled `0` to `d-1`."
     )

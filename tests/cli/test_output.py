@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from ldprecover_cli.item_tables import bar, print_items
-from ldprecover_cli.output import console, counted, plain, plain_table
+from ldprecover_cli.output import console, counted, joined, plain, plain_table
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,15 @@ def test_untrusted_text_cannot_control_the_terminal(capsys: pytest.CaptureFixtur
     assert plain(label) == "a[red]b[/red] :smile: \ufffd[2J\ufffd"
     console().print(plain_table("item", rows=[(label,)]))
     assert "a[red]b[/red] :smile: \ufffd[2J\ufffd" in capsys.readouterr().out
+
+
+def test_right_to_left_labels_are_isolated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert joined(["soup", "\u05d0\u202e"]) == "soup; \u2068\u05d0\ufffd\u2069"
+    print_items(
+        Console(width=60), {0: "\u05d0", 1: "b"}, [1, 2], {"n": lambda i: "7"}, beside=50, top=2
+    )
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "item",
+        "\u2068\u05d0\u2069",
+        "b",
+    ]

@@ -70,6 +70,16 @@ def test_rows_of_users_are_counted(csv_file):
     assert data.source == "column unit of the file data.csv; 2 rows without one left out"
 
 
+def test_values_that_look_the_same_are_one_item(csv_file):
+    data = load_dataset(
+        csv_file("dish\ncafe\u0301\nsoup\nso\u00adup\ncaf\u00e9\ncafe\u0301\n\u200b\n"),
+        column="dish",
+    )
+    assert data.items == ("cafe\u0301", "soup")
+    assert data.counts.tolist() == [3, 2]
+    assert "1 rows without one left out" in data.source
+
+
 def test_reads_gzipped_file(csv_file):
     path = csv_file(gzip.compress(b"CITY\n1\n2\n1\n"), "extract.csv.gz")
     assert load_dataset(path, column="CITY").items == ("1", "2")
@@ -90,6 +100,10 @@ def test_reads_gzipped_file(csv_file):
         ("item,count\na,1\nb,-2\n", "row 3: the count must be an integer of 0 or more, not '-2'"),
         ("item,count\na,1\n,2\n", "row 3: the item is blank"),
         ("item,count\na,1\nb,2\na,3\n", "row 4: the item 'a' was there before"),
+        (
+            "item,count\n\u212b,1\n\u00c5,3\n",
+            "row 3: the item 'Å' was there before, in data.csv, row 2",
+        ),
         ("item,count\na,0\nb,0\n", "not all 0"),
         (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
         ('item,count\n"a,1\nb,2\n', "not a CSV file"),
@@ -155,6 +169,8 @@ def test_rejects_column_of_shipped_data_set():
     [
         (("a", "b"), [1], "one count for each item"),
         (("a", "a"), [1, 2], "distinct"),
+        (("\ud55c", "\u1112\u1161\u11ab"), [1, 2], "distinct"),
+        (("a", 301 * "b"), [1, 2], "item 1 has 301 characters"),
         (("a", "b"), [1, -2], "0 or more"),
     ],
 )

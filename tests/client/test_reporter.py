@@ -182,7 +182,7 @@ def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporte
 
 def test_str_is_label_and_int_is_index(collector: Collector, reporter: MakeReporter, monkeypatch):
     """The labels are numbers in another order, so "2" and 2 are different items."""
-    labels = ("3", "2", "1", "0")
+    labels = ("3", "2", "1", "caf\u00e9")
     oracle = RoundParameters("grr", 0.5, labels).oracle
     reports = {}
     for name, value in (
@@ -190,13 +190,14 @@ def test_str_is_label_and_int_is_index(collector: Collector, reporter: MakeRepor
         ("index", 2),
         ("numpy index", np.int64(2)),
         ("numpy label", np.str_("2")),
+        ("other form", "cafe\u0301"),
     ):
         collector.add("grr", items=labels, id=name.replace(" ", "-"))
         monkeypatch.setattr(os, "urandom", FixedRandomness())
         reporter(name.replace(" ", "-")).report(value)
         reports[name] = collector.sent[-1][1]
     expected = {}
-    for item in (1, 2):
+    for item in (1, 2, 3):
         monkeypatch.setattr(os, "urandom", FixedRandomness())
         expected[item] = pack(oracle.perturb([item]))
     assert expected[1] != expected[2]
@@ -205,6 +206,7 @@ def test_str_is_label_and_int_is_index(collector: Collector, reporter: MakeRepor
         "index": expected[2],
         "numpy index": expected[2],
         "numpy label": expected[1],
+        "other form": expected[3],
     }
 
 

@@ -113,7 +113,7 @@ def test_lost_response_under_a_ticket_counts_once(
 
 
 def test_digest_equals_servers(server: ServerProcess, report_in_node: ReportInNode) -> None:
-    labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "e\u0301"]
+    labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "E\u0301"]
     opened = server.open_round(epsilon=10.0, items=labels)
     assert opened["digest"] == RoundParameters("grr", 10.0, tuple(labels)).digest
     receipts = report_in_node(url=server.url, round=opened["id"], values=labels)

@@ -157,7 +157,7 @@ def test_lost_response_repeats_report(visitor: Visitor, service: ServerProcess, 
 
 
 def test_survey_fits_window(visitor: Visitor, service: ServerProcess, site: str) -> None:
-    opened = service.open_round(items=["soup", "salad", 30 * "a long answer ", 200 * "x"])
+    opened = service.open_round(items=["soup", "salad", 20 * "a long answer ", 200 * "x"])
     page = visitor.open(survey(site, service, opened["id"]))
     press(page, "soup")
     says(page, THANKS)

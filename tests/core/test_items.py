@@ -3,7 +3,7 @@
 import pytest
 
 from ldprecover import ParameterError
-from ldprecover.items import find_items, indices_named, target_indices, with_labels
+from ldprecover.items import find_items, indices_named, isolated, target_indices, with_labels
 
 ITEMS = ("a", "b", "1")
 
@@ -23,10 +23,31 @@ def test_a_string_is_a_label_and_an_integer_an_index() -> None:
     assert find_items(["1", 1, "a", "1"], ITEMS) == [2, 1, 0, 2]
 
 
+def test_a_label_in_another_form_is_the_item() -> None:
+    """One that is an item's own label is that item, also beside one that looks the same."""
+    items = ("caf\u00e9", "soup", "e\u0301", "\u00e9")
+    targets = ["cafe\u0301", "so\u00adup", "\u00e9", "e\u0301", " soup\u00a0"]
+    assert find_items(targets, items) == [0, 1, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("soup\u00e9", "soup\u00e9"),
+        ("\u05de\u05e8\u05e7!", "\u2068\u05de\u05e8\u05e7!\u2069"),
+        ("\u0634 (1)", "\u2068\u0634 (1)\u2069"),
+        ("a\u2069\u202eb", "\u2068ab\u2069"),
+    ],
+)
+def test_only_right_to_left_labels_are_isolated(label: str, shown: str) -> None:
+    assert isolated(label) == shown
+
+
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
         ("c", "no item is labelled 'c'"),
+        ("\u05d0", "no item is labelled \u2068'\u05d0'\u2069"),
         (3, "3 is not an index from 0 to 2"),
         (-1, "-1 is not an index"),
     ],
@@ -41,6 +62,7 @@ def test_unknown_item_is_rejected(target: str | int, reason: str) -> None:
     [
         ([1], "'b, c'"),
         ([0, 2], "'item index 1', 'd'"),
+        ([1, 3], "'b, c', \u2068'\u05d0'\u2069"),
         (
             [*range(3), *[0] * 9],
             ", ".join(["'item index 1', 'b, c', 'd'", *["'item index 1'"] * 7]),
@@ -50,4 +72,6 @@ def test_unknown_item_is_rejected(target: str | int, reason: str) -> None:
 def test_texts_name_items_by_label(items: list[int], named: str) -> None:
     more = " and 2 more" if len(items) > 10 else ""
     text = f"{indices_named(items)}, of index 7."
-    assert with_labels(text, ["item index 1", "b, c", "d"]) == f"{named}{more}, of index 7."
+    assert (
+        with_labels(text, ["item index 1", "b, c", "d", "\u05d0"]) == f"{named}{more}, of index 7."
+    )

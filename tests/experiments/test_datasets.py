@@ -87,6 +87,13 @@ def test_numbers_become_labels_as_a_file_would_write_them() -> None:
     assert dataset_of(np.array([3, 2, 3])).items == ("3", "2")
 
 
+def test_values_that_look_the_same_are_one_item() -> None:
+    dataset = dataset_of(np.array(["cafe\u0301", "soup", "caf\u00e9", "caf\u00e9", "\u200b"]))
+    assert (dataset.items, dataset.counts.tolist()) == (("caf\u00e9", "soup"), [3, 1])
+    with pytest.raises(DatasetError, match="item 0 and item 1"):
+        dataset_of({"cafe\u0301": 1, "caf\u00e9": 2})
+
+
 def test_without_pyarrow_numpy_works_and_arrow_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

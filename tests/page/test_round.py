@@ -481,6 +481,14 @@ def test_page_csv_is_safe_and_reads_back(visitor: Visitor) -> None:
         ["".join(lines), labels],
     )
     assert read == [[1, 2, 3, 4, 6, 7], 0]
+    read = page.evaluate(
+        """async () => {
+          const { readTruth } = await import("/page/js/round/truth.js");
+          const { frequencies } = readTruth("cafe\u0301,1\\nsoup,3", ["caf\u00e9", "soup"]);
+          return Array.from(frequencies);
+        }"""
+    )
+    assert read == [0.25, 0.75]
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__"])

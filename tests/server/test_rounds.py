@@ -69,7 +69,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
             '"items": null}'
         ),
         (
-            '{"protocol": "grr", "epsilon": 1, "items": ["\\u00e9", "e\\u0301", " a", '
+            '{"protocol": "grr", "epsilon": 1, "items": ["\\u00e9", "E\\u0301", " a", '
             '"\\ud83d\\ude00"]}'
         ),
     ],

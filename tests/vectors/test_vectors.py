@@ -19,6 +19,7 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
+from ldprecover.items import label_key
 from ldprecover.protocols import GRR, HR, LLH, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
 from ldprecover.rounds.means import round_numbers
 from ldprecover_server.http.decoding import ReportDecoder
@@ -155,6 +156,11 @@ def test_parameters() -> None:
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)
         assert parameters.oracle.q == pytest.approx(case["q"], rel=1e-14)
+
+
+@pytest.mark.parametrize("case", cases("labels.json"), ids=lambda c: ascii(c["label"]))
+def test_keys_of_labels(case: dict[str, str]) -> None:
+    assert label_key(case["label"]) == label_key(case["key"]) == case["key"]
 
 
 def test_estimates() -> None:

@@ -208,7 +208,7 @@ def _columns(
     reports: "ReportSource | None",
 ) -> JsonObject:
     from ldprecover import CountsAloneWarning, RecoveryRequest
-    from ldprecover.items import with_labels
+    from ldprecover.items import find_items, with_labels
 
     items = exported.parameters.items
     result: JsonObject = {
@@ -221,8 +221,8 @@ def _columns(
         return result
     estimates = exported.estimates()
     request = RecoveryRequest(
-        targets=[items.index(label) for label in target],
-        canaries=[items.index(label) for label in canary],
+        targets=find_items(target, items),
+        canaries=find_items(canary, items),
         **arguments,
     )
     with catch_warnings():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from ldprecover.items import isolated, label_indices
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
@@ -147,7 +148,7 @@ def questions_of(
 
 def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]:
     """Return the labels in an option: one label, or several with semicolons or commas between."""
-    if text in labels:
+    if text in label_indices(labels, [text]):
         return [text]
     chosen = [part.strip() for part in text.split(";" if ";" in text else ",")]
     check_items(chosen, labels, round)
@@ -160,7 +161,7 @@ def _show(result: "Certified", title: str) -> None:
     out.print(plain(result.assumption))
     lower, upper = result.lower, result.upper
     rows = (
-        (result.items[i], f"{100 * lower[i]:.2f} to {100 * upper[i]:.2f}")
+        (isolated(result.items[i]), f"{100 * lower[i]:.2f} to {100 * upper[i]:.2f}")
         for i in largest((lower + upper) / 2, _ROWS)
     )
     out.print(plain_table("item", "percent", rows=rows, numbers=1))

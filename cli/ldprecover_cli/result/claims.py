@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import TYPE_CHECKING
 
+from ldprecover.items import isolated
+
 if TYPE_CHECKING:
     from ldprecover_interface.certificates import Answer, Certified, CertifiedMean
 
@@ -29,7 +31,7 @@ def _answer(answer: "Answer", certificate: "Certified") -> Iterator[str]:
         claim = f"{first} leads" if answer.top == 1 else f"The first {answer.top} are {first}"
     elif answer.ahead:
         item, other = answer.ahead
-        claim = f"{labels[item]} is ahead of {labels[other]}"
+        claim = f"{isolated(labels[item])} is ahead of {isolated(labels[other])}"
     elif answer.mean_above is not None:
         claim = f"The mean is above {_number(answer.mean_above)}"
     else:
@@ -78,7 +80,7 @@ def _number(value: float, rounding: str = ROUND_HALF_EVEN, scale: int = 1) -> st
 
 def _listed(items: Sequence[int], labels: Sequence[str], conjunction: str) -> str:
     """Return labels as text: a; b and c."""
-    names = [labels[item] for item in items[:_LABELS]]
+    names = [isolated(labels[item]) for item in items[:_LABELS]]
     if len(items) > _LABELS:
         names.append(f"{len(items) - _LABELS} more")
     *others, last = names

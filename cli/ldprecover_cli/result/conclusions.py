@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ldprecover.items import isolated
 from ldprecover_cli.output import counted, percent
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def sentences(conclusions: "Conclusions") -> Iterator[str]:
         yield f"Probability of an attack: {percent(probability)}{share}."
     if suspects := conclusions.suspects:
         names = ", ".join(
-            f"{row.label} ({percent(row.probability)})" for row in suspects[:_MAX_SUSPECTS]
+            f"{isolated(row.label)} ({percent(row.probability)})"
+            for row in suspects[:_MAX_SUSPECTS]
         )
         others = (
             f" and {len(suspects) - _MAX_SUSPECTS} more" if len(suspects) > _MAX_SUSPECTS else ""

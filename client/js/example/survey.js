@@ -12,27 +12,20 @@ const [promise, form, items, status] = ["promise", "form", "items", "status"].ma
   document.getElementById(id),
 );
 
+const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+
 function choice(label) {
-  const input = Object.assign(document.createElement("input"), {
-    type: "radio",
-    name: "item",
-    value: label, // an index would mean a number in a round for numbers
-    required: true,
-  });
-  const line = document.createElement("label");
-  line.append(input, label);
+  // The value is the label: an index would mean a number in a round for numbers.
+  const input = make("input", { type: "radio", name: "item", value: label, required: true });
+  const line = make("label");
+  line.append(input, make("bdi", { textContent: label }));
   return line;
 }
 
 /** The field for a ticket; a report that has not arrived may go under its first one. */
 function ticketField(required) {
-  const input = Object.assign(document.createElement("input"), {
-    name: "ticket",
-    required,
-    autocomplete: "off",
-    spellcheck: false,
-  });
-  const line = document.createElement("label");
+  const input = make("input", { name: "ticket", required, autocomplete: "off", spellcheck: false });
+  const line = make("label");
   line.append("Your ticket", input);
   return line;
 }

@@ -13,6 +13,7 @@ import {
   UnknownItemError,
   rejectUnknown,
 } from "./errors.js";
+import { labelKey } from "./labels.js";
 import { Ledger } from "./ledger.js";
 import { PROTOCOLS, roundNumber } from "./protocols.js";
 import { Retries } from "./retries.js";
@@ -264,7 +265,8 @@ function itemOf(round, value, words) {
     throw new UnknownItemError("in this round a value is a number from -1 to 1");
   }
   if (typeof value === "string") {
-    const item = items.indexOf(value);
+    let item = items.indexOf(value);
+    if (item < 0) item = items.map(labelKey).indexOf(labelKey(value));
     if (item >= 0) return item;
     throw new UnknownItemError(`the value is not one of the round's ${items.length} items`);
   }

@@ -2,6 +2,7 @@
 //
 // A missing field or wrong type is an InvalidAnswerError, a contradiction an InconsistentRoundError.
 import { InconsistentRoundError, InvalidAnswerError, UnknownProtocolError } from "./errors.js";
+import { labelKey } from "./labels.js";
 import { PROTOCOLS } from "./protocols.js";
 
 const TOLERANCE = 1e-9; // relative, of p and q: exp differs between languages in the last bits
@@ -122,10 +123,11 @@ function labels(body) {
   }
   if (items.length < 2 || items.length > MAX_ITEMS)
     inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
-  if (new Set(items).size !== items.length) inconsistent("items that are not distinct");
+  const keys = items.map(labelKey);
   // UTF-8 would replace a lone surrogate, so two labels could have one digest.
-  if (items.some((label) => !label || /\p{Cs}/u.test(label)))
-    inconsistent("an item that is no text");
+  if (items.some((label, i) => !keys[i] || /[\p{Cs}\p{Cc}]|^.{301}/su.test(label)))
+    inconsistent("an item that is no text of 1 to 300 characters");
+  if (new Set(keys).size !== items.length) inconsistent("items that are not distinct");
   return items;
 }
 

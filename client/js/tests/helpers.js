@@ -46,13 +46,7 @@ export async function statedRound(fields = {}) {
     ...fields,
   };
   const { protocol, epsilon, items, hash_range, subset_size } = body;
-  const round = {
-    protocol,
-    epsilon,
-    items,
-    d: items.length,
-    own: hash_range ?? subset_size,
-  };
+  const round = { protocol, epsilon, items, d: items.length, own: hash_range ?? subset_size };
   const [p, q] = PROTOCOLS.get(protocol).chances(round);
   const thresholds = Object.fromEntries(
     Object.entries(PROTOCOLS.get(protocol).thresholds(round)).map(([name, value]) => [
@@ -109,12 +103,8 @@ export class Collector {
   fetch = async (url, request) => {
     const path = url.slice(this.url.length);
     if (path.endsWith("/parameters")) return Response.json(this.round);
-    const post = {
-      url,
-      key: request.headers["Idempotency-Key"],
-      authorization: request.headers.Authorization,
-    };
-    this.posts.push({ ...post, body: hex(request.body) });
+    const { "Idempotency-Key": key, Authorization: authorization } = request.headers;
+    this.posts.push({ url, key, authorization, body: hex(request.body) });
     const send = () => this.#take(this.posts.at(-1));
     const fault = this.faults.shift();
     return fault ? fault(send) : send();

@@ -146,6 +146,15 @@ test("an unknown value is not sent or repeated in the message", async () => {
   assert.equal(collector.posts.length, 0);
 });
 
+test("a label in another form is the item", async ({ mock }) => {
+  mock.method(globalThis.crypto, "getRandomValues", (bytes) => bytes.fill(0));
+  for (const value of ["cafe\u0301", "ca\u00adf\u00e9", 1]) {
+    const collector = await Collector.of({ items: ["a", "caf\u00e9"] });
+    await collector.reporter().report(value);
+    assert.equal(collector.posts[0].body, "01000000");
+  }
+});
+
 test("a round for numbers takes -1 to 1", async () => {
   for (const [value, isRight] of [
     [0.3, true],

@@ -22,7 +22,7 @@ test("accepts a valid round of each protocol", async () => {
       [protocol, 4, Object.values(OWN[protocol] ?? { own: null })[0]],
     );
   }
-  await read({ items: ["Zürich", "東京", "😀"] });
+  await read({ items: ["Zürich", "東京", "😀".repeat(300)] });
 });
 
 test("accepts missing and unknown thresholds", async () => {
@@ -42,6 +42,10 @@ test("rejects a contradictory round", async () => {
     [{ items: ["a", "b", "c", "e"] }, /digest/],
     [{ items: ["b", "a", "c", "d"] }, /digest/],
     [{ items: ["a", "a", "c", "d"] }, /distinct/],
+    [{ items: ["caf\u00e9", "cafe\u0301", "c", "d"] }, /distinct/],
+    [{ items: ["a", "b", "c", "\u3164"] }, /no text/],
+    [{ items: ["a", "b", "c", "\u001b"] }, /no text/],
+    [{ items: ["a", "b", "c", "\u{1f600}".repeat(301)] }, /no text of 1 to 300/],
     [{ items: ["a"] }, /1 items/],
     [{ items: ["a", "b", "c", "\ud800"] }, /no text/],
     [{ items: ["a", "b", "c", ""] }, /no text/],

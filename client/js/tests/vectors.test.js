@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { bucketOf, hashItem } from "../src/hashing.js";
+import { labelKey } from "../src/labels.js";
 import { PROTOCOLS, roundNumber } from "../src/protocols.js";
 import { digestOf, hex } from "../src/rounds.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
@@ -39,6 +40,10 @@ test("digests, p and q of parameters", async () => {
         assert.ok(Math.abs(chance - right) <= 1e-14 * right, fields.digest);
       });
   }
+});
+
+test("keys of labels", () => {
+  for (const { label, key } of cases("labels.json")) assert.equal(labelKey(label), key);
 });
 
 test("fixed words make the report of the vectors", () => {

@@ -143,6 +143,7 @@ class RoundExport:
                 fields["epsilon"],
                 fields["items"],
                 {field: document[field] for field in own_parameters() if field in document},
+                stored=True,
             ),
             Tally(np.array(fields["counts"], dtype="<i8"), fields["n"]),
             seed=document.get("seed"),

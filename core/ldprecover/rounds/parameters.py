@@ -6,25 +6,30 @@ import hashlib
 import struct
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property
+from os.path import commonprefix
 from typing import Any, Self
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import label_key, quoted
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
 NUMBER_ITEMS = ("-1", "1")
 """The items of a round for numbers, in this order; see `ldprecover.rounds.means`."""
+MAX_LABEL = 300
+"""Code points of a label."""
 
 
 @dataclass(frozen=True)
 class RoundParameters:
     """Protocol, epsilon, item labels and the protocol's own parameters of one round.
 
-    `items` are 2 to 100,000 distinct labels, none blank or with a control character; item i is the
-    i-th. `parameter` is the protocol's own integer parameter, such as OLH's hash range; `own` has
-    it by name. It is stored, so neither side recomputes it; None takes the protocol's default when
-    the round is opened.
+    `items` are 2 to 100,000 labels of at most 300 characters, none blank or with a control
+    character, no two with one `label_key`; item i is the i-th. With `stored`, for rounds that an
+    earlier version opened, they may be longer and look the same. `parameter` is the protocol's own
+    integer parameter, such as OLH's hash range; `own` has it by name. It is stored, so neither side
+    recomputes it; None takes the protocol's default when the round is opened.
 
     Raises ParameterError.
 
@@ -35,13 +40,14 @@ class RoundParameters:
     epsilon: float
     items: tuple[str, ...]
     parameter: int | None = None
+    stored: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, stored: bool) -> None:
         object.__setattr__(self, "items", tuple(self.items))
         for i, label in enumerate(self.items):
             if not isinstance(label, str) or not label:
                 raise ParameterError(f"every item must be a non-empty string; item {i} is not")
-        if (fault := labels_fault(self.items)) is not None:
+        if (fault := labels_fault(self.items, stored)) is not None:
             raise ParameterError(fault)
         oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
@@ -62,12 +68,13 @@ class RoundParameters:
         epsilon: float,
         items: Iterable[str],
         own: Mapping[str, int | None],
+        stored: bool = False,
     ) -> Self:
         """Return the parameters of a round from the protocol's own parameters by name.
 
         Raises ParameterError also for a parameter of another protocol.
         """
-        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own))
+        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own), stored)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -109,33 +116,44 @@ def text_bytes(*texts: str) -> bytes:
     return b"".join(struct.pack("<I", len(utf8)) + utf8 for utf8 in encoded)
 
 
-def label_fault(label: str) -> str | None:
+def label_fault(label: str, key: str) -> str | None:
     """Return why a text is not a label, as the end of a sentence about the item; None if it is one.
 
-    A label can be written in UTF-8, has no control character, and has a visible character.
+    A label can be written in UTF-8, has no control character, and its `key` is not empty.
     """
     if not label:
         return "is empty"
-    if label.isprintable() and not label.isspace():
-        return None
-    kinds = [unicodedata.category(character) for character in label]
-    if "Cs" in kinds:
-        return "holds half a surrogate pair, which UTF-8 cannot write"
-    if "Cc" in kinds:
-        return f"holds a control character, U+{ord(label[kinds.index('Cc')]):04X}"
-    if all(kind[0] == "Z" or kind == "Cf" for kind in kinds):
+    if not label.isprintable():
+        kinds = [unicodedata.category(character) for character in label]
+        if "Cs" in kinds:
+            return "holds half a surrogate pair, which UTF-8 cannot write"
+        if "Cc" in kinds:
+            return f"holds a control character, U+{ord(label[kinds.index('Cc')]):04X}"
+    if not key:
         return "is blank: it has nothing but white space and characters without width"
     return None
 
 
-def labels_fault(labels: Sequence[str]) -> str | None:
-    """Return why texts are not the distinct labels of items, naming the first that is not one; None
-    if they are.
+def labels_fault(labels: Sequence[str], stored: bool = False) -> str | None:
+    """Return why texts are not the labels of items, naming the first that is not one or looks the
+    same as an earlier one; None if they are. `stored` ones may be longer or look the same.
     """
     first: dict[str, int] = {}
     for i, label in enumerate(labels):
-        if (fault := label_fault(label)) is not None:
+        key = label if stored else label_key(label)
+        if len(label) > MAX_LABEL and not stored:
+            return f"item {i} has {len(label)} characters, and a label has at most {MAX_LABEL}"
+        if (fault := label_fault(label, key)) is not None:
             return f"item {i} {fault}"
-        if (before := first.setdefault(label, i)) != i:
-            return f"items must be distinct, and {label[:80]!r} is item {before} and item {i}"
+        if (before := first.setdefault(key, i)) != i:
+            fault = f"items must be distinct, and {quoted(label)} is item {before} and item {i}"
+            if label != labels[before]:
+                start = len(commonprefix([label, labels[before]]))  # noqa: RUF071
+                codes = [
+                    " ".join(f"U+{ord(character):04X}" for character in each[start : start + 8])
+                    or "nothing"
+                    for each in (labels[before], label)
+                ]
+                fault += f", which look the same: {' and '.join(codes)} from character {start} on"
+            return fault
     return None

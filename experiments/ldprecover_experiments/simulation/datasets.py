@@ -13,6 +13,7 @@ import numpy as np
 
 from ldprecover._checks import did_you_mean
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
+from ldprecover_client.datasets import count_values
 from ldprecover_experiments.simulation.synthetic_data import WORLDS
 
 NAMES = (*DATASETS, *WORLDS)
@@ -36,9 +37,9 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
       with `column`.
 
     Values become labels as text, bytes as UTF-8, whole floats without their ".0". The items are
-    ordered by how many hold them, ties by label; missing and blank values are left out, and the
-    source says how many. `name` is what results call data in memory: by default the column's own
-    name, or "data".
+    ordered by how many hold them, ties by label; values that look the same are one item;
+    missing and blank values are left out, and the source says how many. `name` is what results call
+    data in memory: by default the column's own name, or "data".
 
     Raises DatasetError.
 
@@ -158,11 +159,9 @@ def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:
         raise DatasetError(f"{name}: every value must be a text or a number") from None
     for value, times in counter.items():
         counts_by_item[_label(value)] += times
-    blank = counts_by_item.pop("", 0)
-    ordered = sorted(counts_by_item.items(), key=lambda pair: (-pair[1], pair[0]))
+    items, counts, blank = count_values(counts_by_item)
     left_out = f"; {blank} blank ones left out" if blank else ""
-    counts = np.array([count for _, count in ordered], dtype=np.int64)
-    return Dataset(name, tuple(item for item, _ in ordered), counts, source + left_out)
+    return Dataset(name, items, counts, source + left_out)
 
 
 def _label(value: Any) -> str:

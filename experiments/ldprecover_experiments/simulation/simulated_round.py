@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ldprecover import ParameterError, Recovery, RecoveryRequest, RoundParameters
 from ldprecover._checks import did_you_mean
 from ldprecover.estimation.metrics import mse
-from ldprecover.items import find_items, highest
+from ldprecover.items import find_items, highest, label_indices, quoted
 from ldprecover_attacker import make_attack
 from ldprecover_attacker.campaign import campaign_rng
 from ldprecover_client import Population
@@ -197,10 +197,11 @@ class SimulatedRound(LabelledEstimates):
 
     def _indices(self, targets: str | Iterable[str | int]) -> Targets:
         named = [targets] if isinstance(targets, str) else list(targets)
+        index = label_indices(self.items, named)
         for target in named:
-            if isinstance(target, str) and target not in self.items:
+            if isinstance(target, str) and target not in index:
                 hint = did_you_mean(target, self.items)
-                raise ParameterError(f"targets: no item is labelled {target!r:.80}{hint}")
+                raise ParameterError(f"targets: no item is labelled {quoted(target)}{hint}")
         return tuple(sorted(set(find_items(named, self.items))))
 
 

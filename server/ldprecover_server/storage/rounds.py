@@ -238,6 +238,7 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         row.epsilon,
         tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
+        stored=True,
     )
 
 

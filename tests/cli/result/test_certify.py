@@ -146,11 +146,19 @@ def test_errors_of_recompute(
             "Not certified, and not so among the numbers as collected: a is ahead of b.",
         ),
         (
-            {"certified": False, "tolerance": None, "top": 2, "items": [1, 0]},
+            {"certified": False, "tolerance": None, "ahead": [2, 1], "estimate": -0.1},
             0.0,
             (
-                "The first 2 are b and a among the numbers as collected, but this is not certain: "
-                "the noise of honest reports is enough to change it."
+                "Not certified, and not so among the numbers as collected: \u2068\u05d0\u2069 is "
+                "ahead of b."
+            ),
+        ),
+        (
+            {"certified": False, "tolerance": None, "top": 2, "items": [1, 2]},
+            0.0,
+            (
+                "The first 2 are b and \u2068\u05d0\u2069 among the numbers as collected, but "
+                "this is not certain: the noise of honest reports is enough to change it."
             ),
         ),
         (
@@ -167,7 +175,7 @@ def test_errors_of_recompute(
 )
 def test_answer_as_a_sentence(answer: dict[str, Any], least: float, sentence: str):
     certificate = Certified.model_construct(
-        items=["a", "b"],
+        items=["a", "b", "\u05d0"],
         malicious_share=0.05,
         least_malicious_share=least,
         answers=[Answer.model_validate(answer)],

@@ -74,7 +74,7 @@ def test_every_conclusion_has_a_sentence() -> None:
         "beta_low": 0.04,
         "beta_high": 0.06,
         **dict.fromkeys(["standard_deviations", "lower", "upper"]),
-        "suspects": [{"item": i, "label": f"x{i}", "probability": 0.9} for i in range(12)],
+        "suspects": [{"item": i, "label": f"\u05d0{i}", "probability": 0.9} for i in range(12)],
         "dropped": [{"screen": "sizes", "what": "of sizes next to impossible", "reports": 1}],
         "history_weight": 0.5,
     }
@@ -84,7 +84,7 @@ def test_every_conclusion_has_a_sentence() -> None:
             "(4.0 % to 6.0 %)."
         ),
         "Suspects, with the probability that reports raised them: "
-        + ", ".join(f"x{i} (90.0 %)" for i in range(10))
+        + ", ".join(f"\u2068\u05d0{i}\u2069 (90.0 %)" for i in range(10))
         + " and 2 more.",
         "Left out by the filter sizes: 1 report, of sizes next to impossible.",
         "Probability that the earlier rounds predict this one: 50.0 %.",

@@ -72,6 +72,12 @@ def test_checksum_detects_changed_numbers_and_labels(
         RoundExport.from_dict(changed)
 
 
+def test_export_of_earlier_labels_is_read(export: RoundExport) -> None:
+    items = (*export.parameters.items[:-2], "e\u0301", "\u00e9")
+    old = replace(export, parameters=replace(export.parameters, items=items, stored=True))
+    assert RoundExport.from_dict(old.to_dict()).parameters == old.parameters
+
+
 SEED = "0123456789abcdef" * 2
 
 

@@ -51,6 +51,14 @@ def test_parameters_are_equal_for_any_label_sequence() -> None:
         (("a", "\x9b"), r"item 1 holds a control character, U\+009B"),
         (("a", " "), "item 1 is blank"),
         (("a", "\u200b\u2003\ufeff"), "item 1 is blank"),
+        (("a", "\u3164"), "item 1 is blank"),
+        (("a", 301 * "b"), "item 1 has 301 characters, and a label has at most 300"),
+        (
+            ("a", "caf\u00e9s", "cafe\u0301s"),
+            r"item 1 and item 2, .* U\+00E9 U\+0073 and U\+0065 U\+0301 U\+0073 from character 3",
+        ),
+        (("soup", "\u200esoup"), r"item 0 and item 1, .* U\+0073 .* and U\+200E"),
+        (("soup", "soup\u00a0"), r"item 0 and item 1, .*: nothing and U\+00A0 from character 4"),
         (("a", "\ud800"), "item 1 holds half a surrogate pair"),
         (("x\udfffy", "b"), "item 0 holds half a surrogate pair"),
     ],
@@ -61,13 +69,20 @@ def test_items_must_be_2_to_100000_distinct_labels(items: tuple[str, ...], reaso
 
 
 @pytest.mark.parametrize(
-    "label", ["é", "e\u0301", "日本", "😀", "👩\u200d💻", " a\u00a0b", "a" * 100_000, "0"]
+    "label", ["é", "e\u0301", "日本", "😀", "👩\u200d💻", " a\u00a0b", 300 * "😀", "0"]
 )
 def test_other_labels_are_accepted_unchanged(label: str) -> None:
-    """Labels are never normalised: é and e + combining accent are two items."""
+    """Labels are stored and digested as they came."""
     parameters = RoundParameters("grr", 1, ("first", label))
     assert parameters.items[1] == label
     assert len(parameters.digest) == 64
+
+
+def test_stored_labels_may_be_longer_and_look_the_same() -> None:
+    items = ("é", "e\u0301", 301 * "a")
+    assert RoundParameters("grr", 1, items, stored=True).items == items
+    with pytest.raises(ParameterError, match="half a surrogate pair"):
+        RoundParameters("grr", 1, (*items, "\ud800"), stored=True)
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue"])

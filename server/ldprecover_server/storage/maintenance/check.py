@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from ldprecover import RoundParameters, Tally
 from ldprecover.errors import LDPRecoverError
+from ldprecover.items import quoted
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import decode_tally, in_round, round_of
@@ -196,7 +197,7 @@ class _RoundCheck:
         if differing.size:
             i = int(differing[0])
             description = (
-                f"support of {items[i]!r}, the first of {differing.size} items that differ"
+                f"support of {quoted(items[i])}, the first of {differing.size} items that differ"
             )
             yield description, int(expected[i]), int(counted[i])
         else:

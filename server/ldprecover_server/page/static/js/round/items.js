@@ -1,5 +1,6 @@
 // The items of a round: the best estimate, what was collected, and other recoveries.
 
+import { labelKey } from "../../client/src/labels.js";
 import { SERIES } from "../chart/colours.js";
 import { dots } from "../chart/dots.js";
 import { frame, numeric } from "../chart/frame.js";
@@ -107,7 +108,7 @@ export function itemsChart(round, settings, signal, toggle, changed) {
     caption: () => caption(round, n),
   });
   const draw = dots(shown, signal);
-  const folded = round.items.map((label) => label.toLowerCase());
+  const folded = round.items.map((label) => labelKey(label).toLowerCase());
   const labels = round.items;
   const sort = h(
     "select",
@@ -205,7 +206,7 @@ export function itemsChart(round, settings, signal, toggle, changed) {
 
 /** The indices of the items that match the search, in the selected order. */
 function arrange(series, folded, settings, reported, suspicion) {
-  const wanted = settings.top === "all" ? settings.find.trim().toLowerCase() : "";
+  const wanted = settings.top === "all" ? labelKey(settings.find).toLowerCase() : "";
   const matching = [];
   for (let i = 0; i < folded.length; i++)
     if (!wanted || folded[i].includes(wanted)) matching.push(i);

@@ -1,10 +1,11 @@
 // The true frequencies, from a file that never leaves the browser.
 
+import { labelKey } from "../../client/src/labels.js";
 import { guarded } from "../chart/csv.js";
 import { numeric } from "../chart/frame.js";
 import { table } from "../chart/table.js";
 import { field, fill, h, notice } from "../dom.js";
-import { count, frequency, number, plural } from "../format.js";
+import { count, frequency, isolated, number, plural } from "../format.js";
 
 /**
  * Parse the true frequencies from the text of a file. JSON: `{"label": number}`, `[["label", number], …]`, objects with
@@ -14,15 +15,15 @@ import { count, frequency, number, plural } from "../format.js";
 export function readTruth(text, labels) {
   const pairs = /^\s*[[{]/.test(text) ? fromJson(JSON.parse(text)) : fromCsv(text);
   // Our CSV puts an apostrophe before some labels; accept it unless it is another item's label.
-  const indices = new Map(labels.map((label, index) => [guarded(label), index]));
-  labels.forEach((label, index) => indices.set(label, index));
+  const indices = new Map(labels.map((label, index) => [labelKey(guarded(label)), index]));
+  labels.forEach((label, index) => indices.set(labelKey(label), index));
   const truth = new Float64Array(labels.length);
   let unknown = 0;
   let sum = 0;
   for (const [label, value] of pairs) {
     if (!Number.isFinite(value) || value < 0)
-      throw new Error(`the number of ${label} must be 0 or more`);
-    const index = indices.get(String(label));
+      throw new Error(`the number of ${isolated(String(label))} must be 0 or more`);
+    const index = indices.get(labelKey(String(label)));
     if (index === undefined) {
       unknown += 1;
       continue;

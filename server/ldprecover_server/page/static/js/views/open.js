@@ -1,9 +1,10 @@
 // A form that opens a round. Its fields come from the API's description, so it knows no protocol.
 
+import { labelKey } from "../../client/src/labels.js";
 import { advice } from "../advice.js";
 import { get, hasKey, post } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
-import { count } from "../format.js";
+import { count, isolated } from "../format.js";
 import { help } from "../help.js";
 import { askForKey, failure } from "../key.js";
 import { go } from "../router.js";
@@ -173,9 +174,9 @@ function labels(text) {
 /** What there is to say of labels, and whether it is wrong. */
 function faultOf(list) {
   const seen = new Set();
-  const twice = list.find((label) => seen.size === seen.add(label).size);
+  const twice = list.find((label) => seen.size === seen.add(labelKey(label)).size);
   if (list.length === 0) return { text: "", isWrong: false };
-  if (twice !== undefined) return { text: `Twice: ${twice}`, isWrong: true };
+  if (twice !== undefined) return { text: `Twice: ${isolated(twice)}`, isWrong: true };
   if (list.length === 1) return { text: "1 item; there must be two.", isWrong: true };
   return { text: `${count(list.length)} items`, isWrong: false };
 }
