@@ -16,7 +16,6 @@ from ldprecover.certificate.questions import (
 )
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.estimation.estimates import Estimates
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.evidence.suspects import suspects
 from ldprecover.protocols import FrequencyOracle
@@ -102,7 +101,7 @@ def recovery(
             if "eta" in uses:
                 request, zero_eta = replace(request, eta=0.0), ", and eta is 0"
             notes = (f"Targets were inferred: {_NO_SUSPECTS}{zero_eta}.",)
-    frequencies = Estimates.of(oracle, tally).frequencies
+    frequencies = oracle.estimate(tally.counts(oracle), tally.n)
     try:
         result = run_method(
             RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports)
