@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover._checks import check_whole, finite_vector
+from ldprecover.items import target_indices
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
-from ldprecover_attacker.arguments import is_integer
 
 MODELS = ("crafted", "sampled")
+
+_USERS = "m, the number of malicious users,"
 
 _ONE_HOT = (
     "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports "
@@ -57,9 +60,9 @@ class Attack(ABC):
         Raises ParameterError for a negative m, more reports than fit in memory or a domain that
         the attack does not fit.
         """
-        _check_number(m, least=0)
+        m = check_whole(_USERS, m, 0)
         oracle.wire.check_users(m)
-        return self.plan(oracle, rng).send(int(m), rng)
+        return self.plan(oracle, rng).send(m, rng)
 
     def support(self, oracle: FrequencyOracle, rng: Rng | None = None, *, m: int = 1) -> FloatArray:
         """Return pi: pi(v) is the expected fraction of malicious reports that support v, for each
@@ -72,9 +75,9 @@ class Attack(ABC):
 
         Raises as `reports` does.
         """
-        _check_number(m, least=1)
+        m = check_whole(_USERS, m, 1)
         rng = np.random.default_rng() if rng is None else rng
-        return self.plan(oracle, rng).support(int(m))
+        return self.plan(oracle, rng).support(m)
 
     def support_sum(self, oracle: FrequencyOracle, rng: Rng | None = None, *, m: int = 1) -> float:
         """Return S, the expected sum of f~_Y over all items: (k - qd)/(p - q) if a report supports
@@ -105,11 +108,9 @@ class Attack(ABC):
         chosen = (
             self.target_indices(d)
             if targets is None
-            else np.unique(np.asarray(targets, dtype=np.int64))
+            else np.array(target_indices(targets, d), np.int64)
         )
-        f = np.asarray(frequencies, dtype=np.float64)
-        if chosen.size and not 0 <= chosen.min() <= chosen.max() < d:
-            raise ParameterError(f"targets must be from 0 to {d - 1}")
+        f = finite_vector(frequencies, "frequencies")
         if f.shape != (d,):
             raise ParameterError(f"frequencies must be of the {d} items, not of shape {f.shape}")
         if not 0 <= beta <= 1:
@@ -208,10 +209,3 @@ def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
 def draw_items(weights: FloatArray, m: int, rng: Rng) -> Int64Array:
     """Return the items of m malicious users, drawn independently from the distribution P."""
     return rng.choice(weights.size, size=m, p=weights)
-
-
-def _check_number(m: object, *, least: int) -> None:
-    if not is_integer(m) or m < least:
-        raise ParameterError(
-            f"m, the number of malicious users, must be an integer from {least}, not {m!r}"
-        )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import ParameterError
+from ldprecover._checks import check_whole
 from ldprecover_attacker.base import Attack
 from ldprecover_client.bulk import BATCH_SIZE, simulate_users
 from ldprecover_client.calls import Round
@@ -73,9 +74,7 @@ class Campaign:
 
     def __post_init__(self) -> None:
         for name in ("m", "seed"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 0:
-                raise ParameterError(f"{name} must be an integer from 0, not {value!r}")
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), 0))
         if self.tickets is not None and len(self.tickets) < self.m:
             raise ParameterError(
                 f"{self.m} malicious users need as many tickets, and there are {len(self.tickets)}"

@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ldprecover import ParameterError
-from ldprecover._checks import did_you_mean
+from ldprecover._checks import check_whole, did_you_mean
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.mimicry import Mimicry
@@ -75,8 +75,7 @@ def make_attack(
         raise ParameterError(
             f"{crafted[0]} belongs to the crafted model: a sampled report is an encoded item"
         )
-    if type(attackers) is not int or attackers < 1:
-        raise ParameterError(f"attackers must be an integer from 1, not {attackers!r}")
+    attackers = check_whole("attackers", attackers, 1)
     attack = ATTACKS[name](**options)
     if input_poisoning:
         # It raises for an attack that draws no items.

@@ -9,10 +9,11 @@ from typing import Literal, Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover._checks import real, whole
 from ldprecover.items import find_items
 from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
-from ldprecover_attacker.arguments import check_against, check_search, is_integer
+from ldprecover_attacker.arguments import check_against, check_search
 from ldprecover_attacker.base import (
     ItemAttack,
     ModelledAttack,
@@ -60,8 +61,8 @@ def index_or_label(target: object) -> int | str:
     """
     if isinstance(target, str) and target:
         return target
-    if is_integer(target) and target >= 0:
-        return int(target)
+    if (index := whole(target)) is not None and index >= 0:
+        return index
     raise ParameterError(
         f"a target must be an item index from 0 or a non-empty label, not {target!r}"
     )
@@ -168,11 +169,7 @@ class APA2(TargetedAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (
-            isinstance(self.rate, bool)
-            or not isinstance(self.rate, int | float)
-            or not 0 < self.rate < 1
-        ):
+        if not 0 < (real(self.rate) or 0) < 1:
             raise ParameterError(
                 "rate, the probability to support a target, must be between 0 and 1, not "
                 f"{self.rate!r}"
@@ -222,10 +219,11 @@ class Joint(TargetedAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rate = 0.0 if self.rate is None else self.rate
-        if not isinstance(rate, int | float) or not 0 <= rate <= 1:
+        rate = 0.0 if self.rate is None else real(self.rate)
+        if rate is None or not 0 <= rate <= 1:
             raise ParameterError(
-                f"rate, the probability to support all targets, must be from 0 to 1, not {rate!r}"
+                "rate, the probability to support all targets, must be from 0 to 1, not "
+                f"{self.rate!r}"
             )
         if self.item is not None:
             object.__setattr__(self, "item", index_or_label(self.item))

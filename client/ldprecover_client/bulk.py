@@ -102,6 +102,8 @@ def submit_reports(
         raise ArgumentError(f"connections must be from 1 to {_MAX_CONNECTIONS}")
     if secret is not None and len(secret) < _MIN_SECRET_BYTES:
         raise ArgumentError(f"secret must have at least {_MIN_SECRET_BYTES} bytes")
+    if oracle is not None:
+        reports = oracle.wire.checked(reports)
     n = len(reports)
     if not n:
         return BulkReceipt(0, 0)

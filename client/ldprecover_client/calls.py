@@ -534,13 +534,18 @@ def _check_finite(fields: Mapping[str, Any]) -> None:
             raise ArgumentError(f"{name} must be a finite number, not {value}")
 
 
+def _plain_number(value: Any) -> Any:
+    """Return a number of numpy, an array, a fraction or a decimal as JSON has it."""
+    return value.tolist() if hasattr(value, "tolist") else float(value)
+
+
 def _post(
     path: str, read: Callable[[Answer], T], fields: Mapping[str, Any], **options: Any
 ) -> Call[T]:
     """Return a call with a JSON body; `options` are further fields of the call."""
     _check_finite(fields)
     try:
-        content = json.dumps(fields, allow_nan=False).encode()
+        content = json.dumps(fields, allow_nan=False, default=_plain_number).encode()
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"the fields of a request must be JSON: {error}") from None
     options["headers"] = {"Content-Type": "application/json"}

@@ -18,6 +18,8 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from ldprecover._checks import counts_of
+from ldprecover.errors import ParameterError
 from ldprecover.items import label_key, quoted
 from ldprecover.protocols import MAX_DOMAIN_SIZE
 from ldprecover.rounds.parameters import label_fault, labels_fault
@@ -68,7 +70,10 @@ class Dataset:
     source: str
 
     def __post_init__(self) -> None:
-        counts = np.array(self.counts, dtype=np.int64)
+        try:
+            counts = counts_of(self.counts, f"{self.name}: counts").copy()
+        except ParameterError as error:
+            raise DatasetError(f"{error}; each is 0 or more") from None
         if counts.shape != (len(self.items),):
             raise DatasetError(f"{self.name}: there must be one count for each item")
         if not 2 <= len(self.items) <= MAX_DOMAIN_SIZE:
@@ -78,7 +83,7 @@ class Dataset:
             )
         if (fault := labels_fault(self.items)) is not None:
             raise DatasetError(f"{self.name}: {fault}")
-        if (counts < 0).any() or not counts.any():
+        if not counts.any():
             raise DatasetError(f"{self.name}: counts must be 0 or more, and not all 0")
         counts.flags.writeable = False
         object.__setattr__(self, "counts", counts)

@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ldprecover import FrequencyOracle
+from ldprecover import FrequencyOracle, ParameterError
+from ldprecover._checks import check_whole, finite_vector
 from ldprecover.protocols import MAX_USERS
 from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, simulate_users
 from ldprecover_client.calls import Round
@@ -43,18 +44,16 @@ class Population:
     items: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        weights = np.array(self.weights, dtype=np.float64)
-        if weights.ndim != 1 or weights.size < 2:
+        try:
+            weights = finite_vector(self.weights, "weights")
+            n = check_whole("n, the number of users,", self.n, 1, MAX_USERS)
+            seed = check_whole("seed", self.seed, 0)
+        except ParameterError as error:
+            raise ArgumentError(str(error)) from None
+        if weights.size < 2:
             raise ArgumentError("weights must be a one-dimensional array over at least two items")
-        if not (np.isfinite(weights).all() and (weights >= 0).all() and 0 < weights.sum() < np.inf):
+        if (weights < 0).any() or not 0 < weights.sum() < np.inf:
             raise ArgumentError("weights must be finite, none negative and not all zero")
-        if type(self.n) is not int or not 1 <= self.n <= MAX_USERS:
-            raise ArgumentError(
-                f"n, the number of users, must be an integer from 1 to {MAX_USERS}, not "
-                f"{self.n!r:.40}"
-            )
-        if type(self.seed) is not int or self.seed < 0:
-            raise ArgumentError("seed must be an integer of at least 0")
         if self.draw not in ("multinomial", "apportioned"):
             raise ArgumentError('draw must be "multinomial" or "apportioned"')
         if self.items is not None and len(self.items) != weights.size:
@@ -64,6 +63,8 @@ class Population:
         weights /= weights.sum()
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "seed", seed)
 
     def __repr__(self) -> str:
         return f"Population({self.n:,} users, {self.domain_size:,} items, seed {self.seed})"

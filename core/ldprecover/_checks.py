@@ -2,59 +2,160 @@
 
 import math
 from collections.abc import Iterable
+from decimal import Decimal
 from numbers import Integral, Real
-from typing import TypeGuard
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ldprecover.errors import ParameterError
 from ldprecover.items import quoted
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Int64Array
+
+_MOST = (1 << 63) - 1
 
 
-def finite_vector(values: ArrayLike, name: str) -> FloatArray:
+def plain_array(values: object, name: str) -> NDArray[Any]:
+    """Return values as a numpy array of at least one dimension.
+
+    Raises ParameterError for values that numpy would convert into other ones: packed bytes, masked
+    entries, and a bool in a list of integers.
+    """
+    if isinstance(values, bytes | bytearray | memoryview) or np.ma.is_masked(values):
+        raise ParameterError(
+            f"{name} must be an array without masked entries; wire.unpack reads packed bytes"
+        )
+    try:
+        array = np.asarray(values)
+        if not array.ndim:
+            raise TypeError
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"{name} must be an array or a list of equal rows, not {values!r:.40}"
+        ) from None
+    if (
+        isinstance(values, list | tuple)
+        and array.dtype.kind in "iuf"
+        and {bool, np.bool_} & {*map(type, values)}
+    ):
+        raise ParameterError(f"{name} must not mix numbers and truth values")
+    return array
+
+
+def integers(values: object, name: str, high: int) -> NDArray[Any]:
+    """Return an array of integers from 0 to `high`, of the shape and the type of the values.
+
+    Raises ParameterError, with the type or the first other entry. Floats are no integers, even
+    whole ones, and neither are truth values; an object is one if it is Python's or numpy's integer.
+    """
+    array = numbers = plain_array(values, name)
+    if array.dtype == object:
+        plain = [-1 if (n := whole(each)) is None else n for each in array.flat]
+        numbers = np.array(plain, object).reshape(array.shape)
+    elif array.dtype.kind not in "iu":
+        if array.size:
+            raise ParameterError(
+                f"{name} must be integers, not of type {array.dtype}: astype(int) if all are whole"
+            )
+        return np.zeros(array.shape, np.int64)
+    if array.size and not 0 <= numbers.min() <= numbers.max() <= high:
+        first = first_entry(array, (numbers < 0) | (numbers > high))
+        raise ParameterError(f"{name} must be integers from 0 to {high}; {first}")
+    return numbers
+
+
+def counts_of(values: object, name: str) -> Int64Array:
+    """Return counts of reports or users as int64.
+
+    Raises ParameterError unless they are integers of at least 0 whose sum is below 2^63.
+    """
+    counts = integers(values, name, _MOST).astype(np.int64, copy=False)
+    if exact_sum(counts) > _MOST:
+        raise ParameterError(f"{name} must sum to less than 2^63")
+    return counts
+
+
+def exact_sum(numbers: Int64Array) -> int:
+    """Return the sum of integers, where numpy's would wrap around at 2^63."""
+    return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
+
+
+def finite_array(values: object, name: str) -> FloatArray:
+    """Return a new float64 array of `values`. Raises ParameterError unless all are finite numbers.
+
+    Text is no number, and neither is a truth value.
+    """
+    array = plain_array(values, name)
+    if array.dtype == object:
+        array = np.array([real(each) for each in array.flat], np.float64).reshape(array.shape)
+    if array.size and array.dtype.kind not in "iuf":
+        raise ParameterError(f"{name} must be an array of numbers, not of type {array.dtype}")
+    floats = np.array(array, dtype=np.float64)
+    if not (finite := np.isfinite(floats)).all():
+        raise ParameterError(f"{name} must be finite; {first_entry(floats, ~finite)}")
+    return floats
+
+
+def finite_vector(values: object, name: str) -> FloatArray:
     """Return a new float64 vector of `values`.
 
     Raises ParameterError unless it is a non-empty vector of finite numbers.
     """
-    try:
-        array = np.asarray(values)
-        if np.iscomplexobj(array):  # numpy would warn, and drop the imaginary part
-            raise TypeError
-        vector = np.array(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be an array of numbers") from None
+    vector = finite_array(values, name)
     if vector.ndim != 1 or not vector.size:
         raise ParameterError(f"{name} must be a one-dimensional array of at least one number")
-    if not np.isfinite(vector).all():
-        raise ParameterError(
-            f"{name} must be finite; entry {int(np.argmin(np.isfinite(vector)))} is not"
-        )
     return vector
 
 
+def first_entry(array: NDArray[Any], bad: ArrayLike) -> str:
+    """Return the text "entry 3 is -1" for the first bad entry of an array."""
+    at = np.argwhere(bad)[0].tolist()
+    return f"entry {', '.join(map(str, at))} is {array[tuple(at)]!s:.40}"
+
+
 def real(value: object) -> float | None:
-    """Return a real number, also of numpy, as a float; None for any other value.
+    """Return a real number, also of numpy, fractions or decimal, as a float; None for other values.
 
     A number beyond the range of floats is infinite.
     """
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
         return float(value)
     except OverflowError:  # an integer beyond any float
         return math.inf
-
-
-def is_integer(value: object, low: int, high: float = math.inf) -> TypeGuard[int]:
-    """Return whether a value is an int from `low` to `high`; neither a bool nor numpy's is one."""
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+    except ValueError:  # a signalling NaN
+        return math.nan
 
 
 def whole(value: object) -> int | None:
     """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def check_whole(name: str, value: object, low: int, high: float = math.inf) -> int:
+    """Return an integer, also of numpy, as an int.
+
+    Raises ParameterError unless it is from `low` to `high`.
+    """
+    number = whole(value)
+    if number is None or not low <= number <= high:
+        bounds = f"from {low}" if high == math.inf else f"from {low} to {high}"
+        raise ParameterError(f"{name} must be an integer {bounds}, not {value!r:.40}")
+    return number
+
+
+def check_real(name: str, value: object, low: float, high: float, *, above: bool = False) -> float:
+    """Return a real number, also of numpy, as a float.
+
+    Raises ParameterError unless it is from `low` to `high`, or `above` the lower one.
+    """
+    number = real(value)
+    if number is None or not low <= number <= high or (above and number == low):
+        bounds = f"above {low:g} and at most {high:.7g}" if above else f"from {low:g} to {high:g}"
+        raise ParameterError(f"{name} must be a number {bounds}, not {value!r:.40}")
+    return number
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.client.conftest import Collector, Send
 
-from ldprecover import RoundParameters
+from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS
 from ldprecover.protocols.wire import pack
 from ldprecover_client import (
@@ -338,3 +338,19 @@ def test_rejects_bad_tickets_before_sending(
     with pytest.raises(ArgumentError, match=words):
         submit(reports_of(collector, n=10), tickets=tickets)
     assert not collector.posts
+
+
+@pytest.mark.parametrize("reports", [np.array([0, 3]), [0.0, 3.0], b"\0" * 8])
+def test_sends_nothing_but_reports(collector: Collector, submit: Submit, reports: Any):
+    """Integers of eight bytes would count as twice as many reports."""
+    with pytest.raises(ParameterError, match="reports must be"):
+        submit(reports)
+    oracle = RoundParameters("grr", 0.5, collector.ITEMS).oracle
+    collector.add("grr")
+    if isinstance(reports, np.ndarray):
+        assert submit(reports, oracle=oracle).accepted == 2
+        assert list(collector.stored.values()) == [b"\0\0\0\0\3\0\0\0"]
+    else:
+        with pytest.raises(ParameterError, match="reports must be"):
+            submit(reports, oracle=oracle)
+        assert not collector.posts

@@ -2,7 +2,10 @@
 
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from ldprecover.planning import PlanRequest
@@ -34,3 +37,20 @@ def test_plan_without_its_solution_is_rejected():
     body["protocols"][0]["standard_error"] = None
     with pytest.raises(InvalidAnswerError, match="standard_error of"):
         plan({}).parse(Answer(200, {}, json.dumps(body).encode()))
+
+
+def test_numbers_of_numpy_are_json() -> None:
+    fields = {"eta": np.float32(0.5), "targets": np.array([1, 2]), "n": np.uint8(3), "rate": 1}
+    content = recover("r", {**fields, "share": Fraction(1, 4)}).content
+    assert content is not None
+    assert json.loads(content) == {
+        "eta": 0.5,
+        "targets": [1, 2],
+        "n": 3,
+        "rate": 1,
+        "share": 0.25,
+        "method": "auto",
+    }
+    for value in (np.float32("nan"), {1, 2}, 1j, Decimal("nan")):
+        with pytest.raises(ArgumentError):
+            recover("r", {"eta": value})

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from ldprecover_client import DatasetError, load_dataset
+from ldprecover_client import Dataset, DatasetError, load_dataset
 from ldprecover_experiments import dataset_of
 
 PETS = ["cat", "dog", "cat", None, " cat ", "newt", "dog", ""]
@@ -168,3 +168,36 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
 def test_rejects_data_without_items(source: Any, message: str) -> None:
     with pytest.raises(DatasetError, match=message):
         dataset_of(source)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pd.Series(PETS).value_counts(),
+        pd.Series(PETS).value_counts(normalize=True),
+        pd.Series([3, 3, 5]).value_counts(),
+        pd.Series(PETS).groupby(PETS).size(),
+        pd.Series([3, 1], index=pd.Categorical(["cat", "dog"])),
+    ],
+    ids=["labels", "shares", "numbers", "groups", "categories"],
+)
+def test_counts_in_a_series_are_not_taken_for_values(counts: Any) -> None:
+    with pytest.raises(DatasetError, match=r"dict\(series\) for counts, series\.to_numpy\(\)"):
+        dataset_of(counts)
+    values = pd.Series([3, 3, 5, 7], name="age")
+    assert dataset_of(values[values < 7]).counts.tolist() == [2, 1]
+
+
+def test_counts_of_a_mapping_are_integers_of_a_sum_below_two_to_the_63() -> None:
+    assert dataset_of(dict(pd.Series(["cat", "dog", "cat"]).value_counts())).items == ("cat", "dog")
+    for counts in (
+        [2**63 - 1, 2**63 - 1, 12],
+        [1.9, 1, 1],
+        [2**64, 1, 1],
+        [True, 2, 3],
+        [-1, 2, 3],
+    ):
+        with pytest.raises(DatasetError, match="data: counts must"):
+            dataset_of(dict(zip("abc", counts, strict=True)))
+    with pytest.raises(DatasetError, match=r"entry|float64"):
+        Dataset("pets", ("cat", "dog"), np.array([1.9, 1.0]), "a survey")

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ldprecover._checks import real
 from ldprecover.certificate.evidence import Evidence
 from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import SEED_BITS, report_evidence
@@ -189,7 +190,7 @@ def certify(
 
     Raises ParameterError for no reports, a share outside [0, 1), and a confidence outside [0.5, 1).
     """
-    check_share(malicious_share)
+    malicious_share, confidence = check_share(malicious_share), real(confidence) or 0.0
     if not 0.5 <= confidence < 1:
         raise ParameterError(f"confidence must be at least 0.5 and below 1, not {confidence}")
     d, error = oracle.domain_size, 1 - confidence
@@ -197,7 +198,7 @@ def certify(
         counts, n = reports.counts(oracle).astype(np.float64), reports.n
         evidence, seed = Evidence(oracle, counts, n, error), None
     else:
-        source = reports if isinstance(reports, ReportSource) else ReportSource(oracle, reports)
+        source = ReportSource.of(oracle, reports)
         sets = [np.array(target_indices(items, d, ("item", "items"))) for items in questions]
         seed = secrets.randbits(SEED_BITS) if seed is None else seed
         evidence = report_evidence(source, sets, malicious_share, error, seed)
@@ -206,7 +207,9 @@ def certify(
     return Certificate(evidence, malicious_share, confidence, seed)
 
 
-def check_share(share: float) -> None:
-    """Raise ParameterError unless it is a share of malicious reports, from 0 to below 1."""
-    if not 0 <= share < 1:
+def check_share(share: float) -> float:
+    """Return a share of malicious reports. Raises ParameterError unless it is from 0 to below 1."""
+    number = real(share)
+    if number is None or not 0 <= number < 1:
         raise ParameterError(f"malicious_share must be at least 0 and below 1, not {share}")
+    return number

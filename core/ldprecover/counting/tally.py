@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ldprecover._checks import check_whole, exact_sum, integers
 from ldprecover.errors import ParameterError
 from ldprecover.types import Int64Array, Reports
 
@@ -32,13 +33,11 @@ class Tally:
     n: int
 
     def __post_init__(self) -> None:
-        summary = np.asarray(self.summary)
-        if summary.ndim != 1 or not np.issubdtype(summary.dtype, np.integer):
+        n = check_whole("n", self.n, 0, (1 << 63) - 1)
+        summary = integers(self.summary, "counts", n)
+        if summary.ndim != 1:
             raise ParameterError("counts must be a one-dimensional array of integers")
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 1 << 63:
-            raise ParameterError("n must be an integer of at least 0, and below 2^63")
-        if summary.size and (summary.min() < 0 or summary.max() > self.n):
-            raise ParameterError("every count must be from 0 to n")
+        object.__setattr__(self, "n", n)
         object.__setattr__(self, "summary", summary.astype("<i8", copy=False))
 
     @classmethod
@@ -48,8 +47,9 @@ class Tally:
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, reports: Reports) -> Tally:
-        """Return the tally of these reports."""
-        return cls(oracle.summarise(reports), len(reports))
+        """Return the tally of these reports. Raises as `wire.checked`, which says what they are."""
+        rows = oracle.wire.checked(reports)
+        return cls(oracle.summarise(rows), len(rows))
 
     @classmethod
     def from_bytes(cls, data: bytes, n: int) -> Tally:
@@ -63,12 +63,15 @@ class Tally:
     def counts(self, oracle: FrequencyOracle) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the oracle's d items.
 
-        Raises ParameterError if the summary is not of this oracle's size.
+        Raises ParameterError if the summary is of another size, or of more than n reports.
         """
         if self.summary.size != oracle.summary_size:
             raise ParameterError(
                 f"the tally is of {self.summary.size} items, not of {oracle.summary_size}"
             )
+        is_transformed = oracle.traits.histogram and not oracle.traits.one_item
+        if is_transformed and exact_sum(self.summary) > self.n:
+            raise ParameterError(f"the tally is of more than its n, {self.n}, reports")
         return oracle.counts_from(self.summary)
 
     def __add__(self, other: Tally) -> Tally:
@@ -90,6 +93,8 @@ class Tally:
         return f"Tally({self.n:,} reports, {self.summary.size:,} numbers)"
 
     def _fits(self, other: Tally) -> None:
+        if not isinstance(other, Tally):
+            raise ParameterError(f"a tally adds to another tally, not to {other!r:.40}")
         if self.summary.size != other.summary.size:
             raise ParameterError(
                 f"tallies of {self.summary.size} and {other.summary.size} items do not add"

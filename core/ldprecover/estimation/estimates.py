@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from ldprecover._checks import check_real, check_whole, finite_vector
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import highest
@@ -30,12 +31,22 @@ class Estimates:
 
     `sum_standard_error` is that of their sum, or a bound on it, if every report is honest. It holds
     for all items that users may hold; None where the protocol has no such law.
+
+    Raises ParameterError for vectors that are not finite numbers of the same items.
     """
 
     frequencies: FloatArray
     standard_errors: FloatArray
     n: int
     sum_standard_error: float | None
+
+    def __post_init__(self) -> None:
+        for name in ("frequencies", "standard_errors"):
+            object.__setattr__(self, name, finite_vector(getattr(self, name), name))
+        errors = self.standard_errors
+        if errors.shape != self.frequencies.shape or (errors < 0).any():
+            raise ParameterError("standard_errors must be at least 0, one for each frequency")
+        object.__setattr__(self, "n", check_whole("n, the number of reports,", self.n, 1))
 
     def __repr__(self) -> str:
         top = highest(self.frequencies)
@@ -75,7 +86,7 @@ class Estimates:
         protocol's noise alone. With "population" the users are a random sample of it, and sampling
         adds f(1 - f)/n to the variance, at the estimate clipped to [0, 1]. Raises ParameterError.
         """
-        if not 0 < confidence < 1:
+        if not 0 < check_real("confidence", confidence, 0, 1) < 1:
             raise ParameterError("confidence must be between 0 and 1")
         if of not in ("users", "population"):  # phrases: quoted
             raise ParameterError(f"of must be users or population, not {of!r:.40}")

@@ -16,7 +16,7 @@ Simulation uses the doubles p and q as they are; perturbing real reports rounds 
 
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector, is_integer
+from ldprecover._checks import check_whole, finite_vector
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
@@ -63,8 +63,5 @@ def _draw(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Int6
         )
     if (vector < 0).any() or abs(vector.sum() - 1) > 1e-9:
         raise ParameterError("weights must be at least 0 and sum to one")
-    if not is_integer(m, 0):
-        raise ParameterError(
-            f"m, the number of malicious users, must be an integer of at least 0, not {m!r:.40}"
-        )
-    return rng.multinomial(m, vector / vector.sum())
+    number = check_whole("m, the number of malicious users,", m, 0)
+    return rng.multinomial(number, vector / vector.sum())

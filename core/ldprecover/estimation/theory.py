@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ldprecover._checks import is_integer
-from ldprecover.errors import ParameterError
+from ldprecover._checks import check_real, check_whole
 from ldprecover.protocols import FrequencyOracle
 
 
@@ -37,12 +36,10 @@ def worst_change(
     Raises ParameterError.
     """
     d, p, q = oracle.domain_size, oracle.p, oracle.q
-    if not 0 <= beta <= 1:
-        raise ParameterError(f"beta must be from 0 to 1, not {beta}")
-    if not is_integer(items, 1, d):
-        raise ParameterError(f"items must be an integer from 1 to {d}, not {items!r:.40}")
-    if share is not None and not 0 <= share <= 1:
-        raise ParameterError(f"share must be from 0 to 1, not {share}")
+    beta = check_real("beta", beta, 0, 1)
+    items = check_whole("items", items, 1, d)
+    if share is not None:
+        share = check_real("share", share, 0, 1)
     size = oracle.fixed_size
     upper = items if size is None else min(items, size)
     lower = 0 if size is None else max(0, size - (d - items))

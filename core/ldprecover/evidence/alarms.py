@@ -22,7 +22,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.types import FloatArray, Int64Array
+from ldprecover.types import FloatArray, Int64Array, Reports
 
 DEFAULT_RATE = 1e-3
 LEAST_RATE = 1e-9
@@ -73,7 +73,7 @@ _Finding = tuple[float, float, str] | None
 def raise_alarms(
     oracle: FrequencyOracle,
     tally: Tally,
-    reports: ReportSource | None = None,
+    reports: Reports | ReportSource | None = None,
     *,
     rate: float = DEFAULT_RATE,
     canaries: Iterable[int] = (),
@@ -87,12 +87,13 @@ def raise_alarms(
 
         [alarm.name for alarm in raise_alarms(oracle, tally) if alarm.raised]
     """
-    if not LEAST_RATE <= rate < 0.5:
+    if not LEAST_RATE <= (rate := float(rate)) < 0.5:
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
     indices = canary_indices(canaries, oracle.domain_size)
-    round = _Round(oracle, tally, reports, rate, indices)
+    source = None if reports is None else ReportSource.of(oracle, reports)
+    round = _Round(oracle, tally, source, rate, indices)
     results = ((name, test(round)) for name, test in ALARMS.items())
     return tuple(
         Alarm(name, *result[:2], rate, result[2]) for name, result in results if result is not None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ldprecover._checks import is_integer
+from ldprecover._checks import check_whole
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.theory import worst_change
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
@@ -74,8 +74,7 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
 
     Raises ParameterError for a parameter outside its range, or no protocol.
     """
-    if not is_integer(n, 1):
-        raise ParameterError("n, the number of users, must be an integer of at least 1")
+    n = check_whole("n, the number of users,", n, 1)
     names = list(PROTOCOLS) if protocols is None else list(protocols)
     if not names:
         raise ParameterError("protocols must name at least one")

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ldprecover._checks import is_integer, real
+from ldprecover._checks import check_real, check_whole, whole
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
 from ldprecover.planning.leads import Leads
@@ -20,6 +20,8 @@ from ldprecover.protocols import (
 
 _TARGETS = 10  # default number of targets, as in the paper (VI-A)
 _BETA = 0.05  # default share of malicious users, as in the paper (VI-A)
+
+_ABOVE = ("error", "gain", "lead")  # 0
 
 Unknown = Literal["domain_size", "users", "epsilon", "error"]
 _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
@@ -67,17 +69,27 @@ class PlanRequest:
         if len(missing) != 1:
             problem = "all are given" if not missing else f"{' and '.join(missing)} are missing"
             raise ParameterError(f"all but one of {', '.join(_UNKNOWNS)} must be given: {problem}")
-        _check_whole("domain_size", self.domain_size, 2, MAX_DOMAIN_SIZE)
-        _check_whole("users", self.users, 1, MAX_USERS)
-        _check_real("epsilon", self.epsilon, MIN_EPSILON, MAX_EPSILON)
-        _check_real("error", self.error, 0, 1, above=True)
-        _check_real("frequency", self.frequency, 0, 1)
-        _check_real("beta", self.beta, 0, 1)
-        _check_real("gain", self.gain, 0, 1e6, above=True)
-        _check_real("lead", self.lead, 0, 1, above=True)
-        d = self.domain_size or MAX_DOMAIN_SIZE
-        _check_whole("sum_of", self.sum_of, 1, d - 1)
-        _check_whole("targets", self.targets, 1, d - 1)
+        d = whole(self.domain_size) or MAX_DOMAIN_SIZE
+        ranges: dict[str, tuple[float, float]] = {
+            "domain_size": (2, MAX_DOMAIN_SIZE),
+            "users": (1, MAX_USERS),
+            "sum_of": (1, d - 1),
+            "targets": (1, d - 1),
+            "epsilon": (MIN_EPSILON, MAX_EPSILON),
+            "frequency": (0.0, 1.0),
+            "beta": (0.0, 1.0),
+            "error": (0.0, 1.0),
+            "gain": (0.0, 1e6),
+            "lead": (0.0, 1.0),
+        }
+        for name, (low, high) in ranges.items():
+            if (value := getattr(self, name)) is None:
+                continue
+            if isinstance(low, int):
+                number: float = check_whole(name, value, low, high)
+            else:
+                number = check_real(name, value, low, high, above=name in _ABOVE)
+            object.__setattr__(self, name, number)
         if self.beta is not None and self.gain is not None:
             raise ParameterError("beta or gain may be given, not both: the other follows")
         if self.lead is not None and self.gain is not None:
@@ -117,17 +129,3 @@ class PlanRequest:
     def targets_of(self, d: int) -> int:
         """Return the number of targets among d items, the default if none was given."""
         return max(1, min(_TARGETS, d // 2)) if self.targets is None else self.targets
-
-
-def _check_whole(name: str, value: object, low: int, high: int) -> None:
-    if value is not None and not is_integer(value, low, high):
-        raise ParameterError(f"{name} must be an integer from {low} to {high}, not {value!r:.40}")
-
-
-def _check_real(name: str, value: object, low: float, high: float, *, above: bool = False) -> None:
-    if value is None:
-        return
-    number = real(value)
-    if number is None or not low <= number <= high or (above and number == low):
-        first = f"above {low:g} and at most {high:.7g}" if above else f"from {low:g} to {high:g}"
-        raise ParameterError(f"{name} must be a number {first}, not {value!r:.40}")

@@ -224,10 +224,11 @@ class LLH(FrequencyOracle):
         return counting.grr_counts(reports, self.summary_size)
 
     def support_counts(self, reports: Reports) -> Int64Array:
+        rows = self.wire.checked(reports)
         # The transform of a histogram takes its time however few the reports are.
-        if len(reports) * self.domain_size < self.summary_size:
-            return np.count_nonzero(self.supports(reports), axis=0)
-        return super().support_counts(reports)
+        if len(rows) * self.domain_size < self.summary_size:
+            return np.count_nonzero(self.supports(rows), axis=0)
+        return self.counts_from(self.summarise(rows))
 
     def counts_from(self, summary: Int64Array) -> Int64Array:
         sums = support_sums(summary, self.hash_range, self.digits)

@@ -15,6 +15,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover._checks import (
+    check_real,
+    check_whole,
+    finite_array,
+    first_entry,
+    integers,
+    whole,
+)
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.encoding_search import EncodingCrafter
 from ldprecover.errors import ParameterError
@@ -40,25 +48,19 @@ Items = Int64Array | slice
 """Item indices, or a slice of all items."""
 ALL_ITEMS = slice(None)
 
+_ROUNDING = 1e-9  # of a share of the reports
 # (report, item) pairs of a block: its intermediate arrays stay in the second-level cache.
 _TILE = 1 << 16
 
 
 def check_epsilon(epsilon: object) -> float:
     """Return epsilon as a float. Raises ParameterError unless it is a number from 0.01 to 10."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
-        raise ParameterError("epsilon must be a number")
-    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise ParameterError(
-            f"epsilon must be from {MIN_EPSILON} to {MAX_EPSILON:g}, not {epsilon}"
-        )
-    return float(epsilon)
+    return check_real("epsilon", epsilon, MIN_EPSILON, MAX_EPSILON)
 
 
 def check_domain_size(domain_size: int) -> int:
     """Return the number of items. Raises ParameterError unless it is from 2 to 100,000."""
-    check_integer("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
-    return domain_size
+    return check_whole("domain_size", domain_size, 2, MAX_DOMAIN_SIZE)
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,11 @@ class FrequencyOracle(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        check_domain_size(self.domain_size)
+        object.__setattr__(self, "domain_size", check_domain_size(self.domain_size))
         if self.parameter is not None:
             own = self.parameter
-            check_integer(own.name, getattr(self, own.name), own.low, own.high)
+            value = check_whole(own.name, getattr(self, own.name), own.low, own.high)
+            object.__setattr__(self, own.name, value)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -229,9 +232,9 @@ class FrequencyOracle(ABC):
     def support_counts(self, reports: Reports) -> Int64Array:
         """Return C(v), the number of reports that support v, for each of the d items.
 
-        The reports must be valid: `wire.check` raises ReportError for others.
+        Raises as `wire.checked`, which says what are reports.
         """
-        return self.counts_from(self.summarise(reports))
+        return self.counts_from(self.summarise(self.wire.checked(reports)))
 
     def summarise_with_sizes(self, reports: Reports) -> tuple[Int64Array, Int64Array]:
         """Return the summary of checked reports, and how many items each report supports."""
@@ -241,12 +244,26 @@ class FrequencyOracle(ABC):
         """Return the unbiased frequencies f~(v) = (C(v)/n - q)/(p - q); never clipped.
 
         Counts and frequencies have the shape (d,), or (..., d). With n = 1 the counts may be shares
-        of the reports. Raises ParameterError if n is below 1.
+        of the reports. Raises ParameterError unless n is an integer of at least 1, each count is
+        from 0 to n, and their sum is at most that of n reports of a fixed size.
         """
-        if n < 1:
-            raise ParameterError("an estimate needs at least one report")
-        shares = np.asarray(counts, dtype=np.float64) / n
-        return (shares - self.q) / (self.p - self.q)
+        number = whole(n)
+        if number is None or number < 1:
+            raise ParameterError(f"an estimate needs at least one report, an integer n; not {n!r}")
+        values, slack = finite_array(counts, "counts"), number * _ROUNDING
+        if values.shape[-1] != self.domain_size:
+            raise ParameterError(
+                f"counts must be of the {self.domain_size} items, not of shape {values.shape}"
+            )
+        bad = (values < -slack) | (values > number + slack)
+        if bad.any():
+            raise ParameterError(
+                f"every count must be from 0 to n, {number}; {first_entry(values, bad)}"
+            )
+        limit = number * (self.fixed_size or self.domain_size)
+        if (values.sum(axis=-1) > limit + self.domain_size * slack).any():
+            raise ParameterError(f"counts of {number} reports must sum to at most {limit}")
+        return (values / number - self.q) / (self.p - self.q)
 
     def variance(self, frequencies: ArrayLike, n: int) -> FloatArray:
         """Return Var f~(v) at true frequencies f from n honest reports (paper, Lemma 2).
@@ -254,7 +271,7 @@ class FrequencyOracle(ABC):
         q(1-q)/(n(p-q)^2) + f(v)(1-p-q)/(n(p-q)), exact for every pure protocol. It has the shape of
         the frequencies. Raises ParameterError if n is below 1.
         """
-        if n < 1:
+        if not n >= 1:
             raise ParameterError("a variance needs at least one report")
         f = np.asarray(frequencies, dtype=np.float64)
         p, q = self.p, self.q
@@ -315,13 +332,9 @@ class FrequencyOracle(ABC):
 
         Raises ParameterError unless they are a vector of integers from 0 to d - 1.
         """
-        array = np.asarray(items)
-        if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-            if array.size == 0 and array.ndim == 1:
-                return array.astype(np.int64)
+        array = integers(items, "items", self.domain_size - 1)
+        if array.ndim != 1:
             raise ParameterError("items must be a one-dimensional array of integer indices")
-        if array.size and (array.min() < 0 or array.max() >= self.domain_size):
-            raise ParameterError(f"items must be from 0 to {self.domain_size - 1}")
         return array.astype(np.int64, copy=False)
 
     def lacks(self, part: str) -> ParameterError:
@@ -339,11 +352,3 @@ def tiles(shape: tuple[int, int]) -> Iterator[slice]:
     step = max(1, _TILE // max(1, shape[1]))
     for start in range(0, shape[0], step):
         yield slice(start, start + step)
-
-
-def check_integer(name: str, value: object, low: int, high: int) -> None:
-    """Raise ParameterError unless the value is an integer from `low` to `high`."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ParameterError(f"{name} must be an integer")
-    if not low <= value <= high:
-        raise ParameterError(f"{name} must be from {low} to {high}, not {value}")

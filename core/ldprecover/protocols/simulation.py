@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover._checks import counts_of
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
@@ -72,16 +73,10 @@ class Simulation:
 
     def _users(self, true_counts: ArrayLike) -> Int64Array:
         d = self.oracle.domain_size
-        counts = np.asarray(true_counts)
-        if (
-            counts.shape != (d,)
-            or not np.issubdtype(counts.dtype, np.integer)
-            or (counts < 0).any()
-        ):
-            raise ParameterError(
-                f"true_counts must be an integer of at least 0 for each of the {d} items"
-            )
-        return counts.astype(np.int64, copy=False)
+        counts = counts_of(true_counts, "true_counts")
+        if counts.shape != (d,):
+            raise ParameterError(f"true_counts must be of the {d} items, not of {counts.shape}")
+        return counts
 
 
 @dataclass(frozen=True)

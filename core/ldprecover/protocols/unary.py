@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
+from ldprecover._checks import integers, plain_array
 from ldprecover.crafting.bit_vectors import BitCrafter, padded_rows
 from ldprecover.errors import ReportError
 from ldprecover.laws import Laws
@@ -109,10 +110,19 @@ class BitsForm(WireForm):
         super().__init__(forms, dtype, Column("reports", str, domain_size, "report", ones))
         self.domain_size, self.ones = domain_size, ones
 
+    def rows(self, reports: object) -> Reports:
+        """Return reports as packed rows; a 0/1 matrix of d columns is packed."""
+        array = plain_array(reports, "reports")
+        if array.ndim != 2 or array.shape[1] != self.domain_size:
+            return super().rows(array)
+        if array.dtype != np.bool_:
+            array = integers(array, "bits of reports", 1).astype(np.bool_)
+        return np.packbits(array, axis=1, bitorder="little")
+
     def check(self, reports: Reports) -> None:
-        spare = self.size * 8 - self.domain_size
-        padding = np.uint8(0xFF & ~((1 << (8 - spare)) - 1))
-        padded = reports[:, -1] & padding != 0 if spare else np.zeros(len(reports), np.bool_)
+        used, padded = self.domain_size % 8, np.zeros(len(reports), np.bool_)
+        if used and padded.size and reports[:, -1].max() >> used:
+            padded = reports[:, -1] >> used != 0
         if self.ones is not None:
             off = counting.unary_sizes(reports) != self.ones
             first = padded.size if not padded.any() else int(np.argmax(padded))

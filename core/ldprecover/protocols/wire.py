@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ldprecover._checks import integers, plain_array
 from ldprecover.distributions import binomial_threshold
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols.description import Column, ReportForms
@@ -31,7 +32,13 @@ _IMPROBABLE = 1e-9
 
 
 def pack(reports: Reports) -> bytes:
-    """Return the packed bytes of reports."""
+    """Return the packed bytes of checked reports; `WireForm.pack` takes any others too.
+
+    Raises ParameterError for an array whose type no built-in protocol's reports have.
+    """
+    dtype = plain_array(reports, "reports").dtype
+    if not dtype.isnative or dtype.str not in ("|u1", "<u4", "|V6"):
+        raise ParameterError(f"reports must be rows of a protocol's type, not of {dtype}")
     return reports.tobytes()
 
 
@@ -47,6 +54,46 @@ class WireForm(ABC):
     def __init__(self, forms: ReportForms, dtype: np.dtype, *columns: Column) -> None:
         self.forms, self.dtype, self.columns = forms, dtype, columns
         self.size = dtype.itemsize
+
+    def rows(self, reports: object) -> Reports:
+        """Return reports as rows of `dtype`; `check` says whether they are in their range.
+
+        Any array or list of them is taken: integers of other types and byte orders are converted.
+        Raises ParameterError for another shape, and for entries that are not the integers of a
+        report: floats, even whole ones, truth values, text, and integers out of range.
+        """
+        base, shape = self.dtype.base, self.dtype.shape
+        array = plain_array(reports, "reports")
+        if array.dtype == base and array.shape[1:] == shape:
+            return array
+        if array.shape == (0,):
+            return np.empty(0, self.dtype)
+        if base.names is not None:
+            if set(array.dtype.names or ()) != set(base.names):
+                raise ParameterError(
+                    f"reports must be rows of {' and '.join(base.names)}, as `oracle.reports` "
+                    f"joins their arrays, not of type {array.dtype}"
+                )
+            rows = np.empty(array.shape, base)
+            for name in base.names:
+                rows[name] = integers(array[name], name, np.iinfo(base[name]).max)
+        else:
+            column = self.columns[0]
+            high = column.limit - 1 if column.kind is int else np.iinfo(base).max
+            rows = integers(array, "reports", high).astype(base)
+        if rows.shape[1:] != shape:
+            raise ParameterError(f"reports must be n rows of shape {shape}, not of {array.shape}")
+        return rows
+
+    def checked(self, reports: object) -> Reports:
+        """Return reports as rows of `dtype`, checked. Raises as `rows` and `check` do."""
+        rows = self.rows(reports)
+        self.check(rows)
+        return rows
+
+    def pack(self, reports: object) -> bytes:
+        """Return the packed bytes of reports. Raises as `checked` does."""
+        return self.checked(reports).tobytes()
 
     @abstractmethod
     def check(self, reports: Reports) -> None:
@@ -104,7 +151,7 @@ class WireForm(ABC):
 
     def to_json(self, reports: Reports) -> dict[str, Any]:
         """Return the JSON form of reports, as Python objects."""
-        values = self.split(reports)
+        values = self.split(self.rows(reports))
         return {column.name: each for column, each in zip(self.columns, values, strict=True)}
 
     def from_columns(self, values: Sequence[list[Any]]) -> Reports:
@@ -136,9 +183,10 @@ class IntegerForm(WireForm):
 
     def check(self, reports: Reports) -> None:
         (column,) = self.columns
-        raise_first(
-            reports >= column.limit, f"the {column.noun} must be from 0 to {column.limit - 1}"
-        )
+        if reports.size and reports.max() >= column.limit:
+            raise_first(
+                reports >= column.limit, f"the {column.noun} must be from 0 to {column.limit - 1}"
+            )
 
     def check_submission(self, reports: Reports) -> None:
         """Raise ReportError if report 0 is more frequent than in one of 10^9 honest submissions."""

@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import finite_vector
+from ldprecover._checks import finite_vector, plain_array
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import CountsAloneWarning, ParameterError
 from ldprecover.estimation.estimates import Estimates
@@ -69,10 +68,11 @@ METHODS.update((method.name, method) for method in BUILT_IN)
 RoundData: TypeAlias = Reports | Callable[[], Iterable[Reports]] | ReportSource | Tally | ArrayLike
 """The data of a round that `recover` takes:
 
-- the packed reports: an array; a function that returns an iterator over arrays and is called for
-  each pass; or a ReportSource of the same oracle, which may read them elsewhere;
+- the reports: an array of integers, as `WireForm.rows` takes it; a function that returns an
+  iterator over arrays and is called for each pass; or a ReportSource of the same oracle, which may
+  read them elsewhere;
 - their Tally, where the reports are not kept;
-- their unbiased and unclipped frequencies, d floats.
+- their unbiased and unclipped frequencies, d floats: integers are reports.
 """
 
 
@@ -138,12 +138,13 @@ def _read(
     if isinstance(reports, Tally):
         source = ReportSource.of_tally(oracle, reports) if oracle.traits.histogram else None
         return source, reports
-    if isinstance(reports, ReportSource):
-        if reports.oracle != oracle:
-            raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")
-        source = reports
-    elif callable(reports) or (isinstance(reports, np.ndarray) and reports.dtype.kind in "uiV"):
-        source = ReportSource(oracle, reports)
-    else:
-        return None, None
+    if not callable(reports) and not isinstance(reports, ReportSource):
+        is_list, reports = isinstance(reports, list | tuple), plain_array(reports, "frequencies")
+        if reports.dtype.kind not in "biuV":
+            return None, None
+        if is_list:
+            raise ParameterError(
+                "frequencies must be floats, and reports an array: np.array(data) of a list"
+            )
+    source = ReportSource.of(oracle, reports)
     return source, source.tally() if tally is None else tally

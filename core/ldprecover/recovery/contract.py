@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import did_you_mean, finite_vector, real, whole
+from ldprecover._checks import check_whole, did_you_mean, finite_vector, real
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import noise_note
@@ -127,10 +127,7 @@ class RecoveryInputs:
         if len(target_indices(self.targets, d)) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
         if self.n is not None:
-            n = whole(self.n)
-            if n is None or n < 1:
-                raise ParameterError("n, the number of reports, must be an integer of at least 1")
-            object.__setattr__(self, "n", n)
+            object.__setattr__(self, "n", check_whole("n, the number of reports,", self.n, 1))
         if self.support is not None and self.support.size != d:
             raise ParameterError(
                 f"support must be of the {d} items, each from 0 to 1, not of {self.support.size}"

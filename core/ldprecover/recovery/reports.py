@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from ldprecover._checks import exact_sum
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import FrequencyOracle
@@ -53,18 +54,26 @@ class ReportSource:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if not callable(reports) and not isinstance(reports, np.ndarray):
-            raise ParameterError(
-                "reports must be an array of packed reports, or a function that returns such arrays"
-            )
         self.oracle = oracle
         """The oracle of the reports."""
         self.n: int | None = None
         """The number of reports; None before the first pass has counted them."""
-        self._reports = reports
+        self._reports = reports if callable(reports) else oracle.wire.rows(reports)
         self._histogram: Sample | None = None
         self._progress = progress
         self._passes = 0
+
+    @classmethod
+    def of(cls, oracle: FrequencyOracle, reports: object) -> ReportSource:
+        """Return the source of reports in any form: itself, an array, or a function.
+
+        Raises ParameterError for a source of another oracle, and for what `WireForm.rows` rejects.
+        """
+        if not isinstance(reports, ReportSource):
+            return ReportSource(oracle, cast(Reports, reports))
+        if reports.oracle != oracle:
+            raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")
+        return reports
 
     @classmethod
     def of_tally(cls, oracle: FrequencyOracle, tally: Tally) -> ReportSource:
@@ -126,7 +135,7 @@ class ReportSource:
     def _use_histogram(self, tally: Tally) -> Sample:
         """Return the histogram of a tally, which takes the place of the reports."""
         oracle, summary = self.oracle, tally.summary
-        if summary.size != oracle.summary_size or summary.sum() != tally.n:
+        if summary.size != oracle.summary_size or exact_sum(summary) != tally.n:
             raise ParameterError(
                 f"the tally is not the histogram of {tally.n} {oracle.protocol} reports"
             )
@@ -166,14 +175,10 @@ def add_result(total: T | None, result: T) -> T:
 
 def blocks(oracle: FrequencyOracle, arrays: Iterable[Reports], first: int = 0) -> Iterator[Sample]:
     """Yield the reports of some arrays in checked blocks; `first` is the index of the first one."""
-    template = _no_reports(oracle)
-    form = template.dtype, template.shape[1:]
     size = max(1, _CELLS // oracle.domain_size)
     pending: list[Reports] = []
     rows = 0  # of the pending arrays
-    for array in arrays:
-        if not isinstance(array, np.ndarray) or (array.dtype, array.shape[1:]) != form:
-            raise ParameterError(f"reports must be rows of the report type of {oracle.protocol}")
+    for array in map(oracle.wire.rows, arrays):
         start = 0
         while rows + len(array) - start >= size:
             stop = start + size - rows

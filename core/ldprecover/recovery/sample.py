@@ -53,7 +53,7 @@ class Sample:
     def tally(self) -> Tally:
         """Return the tally of the reports."""
         if self.multiplicities is None:
-            return Tally.of(self.oracle, self.reports)
+            return Tally(self.oracle.summarise(self.reports), len(self))
         summary = np.zeros(self.oracle.summary_size, np.int64)
         summary[self.reports] = self.multiplicities
         return Tally(summary, self.n)

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
@@ -133,8 +131,6 @@ class RoundExport:
         for field, kind in _FIELDS.items():
             if not isinstance(fields.get(field), kind) or isinstance(fields[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
-        if not all(type(count) is int and 0 <= count < 1 << 63 for count in fields["counts"]):
-            raise ParameterError("the export's counts must be integers from 0")
         export = cls(
             fields["round"],
             fields["name"],
@@ -145,7 +141,7 @@ class RoundExport:
                 {field: document[field] for field in own_parameters() if field in document},
                 stored=True,
             ),
-            Tally(np.array(fields["counts"], dtype="<i8"), fields["n"]),
+            Tally(fields["counts"], fields["n"]),
             seed=document.get("seed"),
         )
         if document != export.to_dict():

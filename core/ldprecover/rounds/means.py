@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover._checks import check_real, finite_array
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
@@ -33,8 +34,8 @@ def round_numbers(numbers: ArrayLike, rng: Rng | None = None) -> Int64Array:
     the operating system. Raises ParameterError unless it is a vector of numbers in [-1, 1].
     """
     try:
-        values = np.asarray(numbers, dtype=np.float64)
-    except (TypeError, ValueError):
+        values = finite_array(numbers, "numbers")
+    except ParameterError:
         values = np.array(math.nan)
     if values.ndim != 1 or not (np.abs(values) <= 1).all():
         raise ParameterError("numbers must be a one-dimensional array of numbers from -1 to 1")
@@ -70,7 +71,7 @@ class Mean:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return (low, high), the normal interval at this two-sided confidence."""
-        if not 0 < confidence < 1:
+        if not 0 < check_real("confidence", confidence, 0, 1) < 1:
             raise ParameterError("confidence must be between 0 and 1")
         half = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
         return self.value - half, self.value + half

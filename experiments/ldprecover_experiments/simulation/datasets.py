@@ -62,8 +62,14 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
         return load_dataset(source, column)
     called = str(name or column or getattr(source, "name", None) or "data")
     if isinstance(source, Mapping):
-        counts = np.asarray(list(source.values())).tolist()
-        return _as_they_are(called, list(source), counts, "values in memory")
+        return _as_they_are(called, source, list(source.values()), "values in memory")
+    index = getattr(getattr(source, "index", None), "dtype", None)  # of a pandas Series
+    is_counted = getattr(source, "name", "") in ("count", "proportion")  # by `value_counts`
+    if index is not None and (index.kind == "O" or is_counted) and source.dtype.kind in "iuf":
+        raise DatasetError(
+            f"{called}: numbers by label may be counts or values: dict(series) for counts, "
+            "series.to_numpy() for one value a user"
+        )
     if callable(getattr(type(source), "collect", None)):
         raise DatasetError(
             f"{called}: a {type(source).__name__} holds no values yet; collect it first"
@@ -83,7 +89,8 @@ def _of_values(called: str, source: Any, column: str | None, origin: str) -> Dat
                 f"{called}: a table of several columns needs the name of the column to count, or "
                 "the columns item and count"
             )
-        items, counts = (np.asarray(source[each].to_numpy()).tolist() for each in ("item", "count"))
+        items, counts = (source[each].to_numpy() for each in ("item", "count"))
+        items = np.asarray(items).tolist()
         return _as_they_are(called, items, counts, origin)
     return _counted(called, _values(called, source), origin)
 
@@ -115,12 +122,8 @@ def _of_parquet(path: Path, column: str | None) -> Dataset:
     return _of_values(path.name, table, column, f"{part}the file {path.name}")
 
 
-def _as_they_are(name: str, items: list[Any], counts: list[Any], source: str) -> Dataset:
-    if not all(isinstance(count, int) for count in counts):
-        raise DatasetError(f"{name}: counts must be integers")
-    return Dataset(
-        name, tuple(_label(item) for item in items), np.array(counts, dtype=np.int64), source
-    )
+def _as_they_are(name: str, items: Iterable[Any], counts: Any, source: str) -> Dataset:
+    return Dataset(name, tuple(map(_label, items)), counts, source)
 
 
 def _values(name: str, source: Any) -> Iterable[Any]:

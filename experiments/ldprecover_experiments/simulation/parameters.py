@@ -3,6 +3,7 @@
 import numpy as np
 
 from ldprecover import ParameterError
+from ldprecover._checks import whole
 
 BETA, EPSILON, ETA = 0.05, 0.5, 0.2
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n."""
@@ -19,7 +20,7 @@ _STREAM = 3
 
 def draw_targets(d: int, r: int, seed: int) -> tuple[int, ...]:
     """Return r of d items, drawn uniformly, sorted. Raises ParameterError unless 1 <= r < d."""
-    if not 1 <= r < d:
+    if not 1 <= (whole(r) or 0) < d:
         raise ParameterError(
             f"the number of targets must be from 1 to {d - 1}, as there are {d} items, not {r}"
         )
@@ -32,6 +33,6 @@ def malicious_users(n: int, beta: float) -> int:
 
     Raises ParameterError unless 0 <= beta <= 0.9.
     """
-    if not 0 <= beta <= 0.9:
+    if not 0 <= (beta := float(beta)) <= 0.9:
         raise ParameterError(f"beta must be from 0 to 0.9, not {beta:g}")
     return round(n * beta / (1 - beta))

@@ -155,7 +155,7 @@ class SimulatedRound(LabelledEstimates):
         if self.round.attack is not None:
             raise ParameterError("the round is attacked already; attack the round of simulate")
         d, n = len(self.items), self.round.genuine.n
-        if isinstance(targets, int):
+        if not isinstance(targets, str | Iterable | None):
             chosen: Targets | None = draw_targets(d, targets, self.seed)
         else:
             chosen = None if targets is None else self._indices(targets)

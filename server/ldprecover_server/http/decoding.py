@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from ldprecover import FrequencyOracle, ReportError
-from ldprecover.protocols import Column, wire
+from ldprecover.protocols import Column
 
 _AT = re.compile(r" - at `\$(.*)`$", re.DOTALL)
 _APART = 1024  # bytes between quotes above which searching for each is faster than counting all
@@ -58,7 +58,7 @@ class ReportDecoder:
         if _has_more_quotes(body, 2 * (len(columns) + self._texts * len(columns[0]))):
             raise ReportError(f"{' or '.join(self._names)} is given twice")
         self._wire.check_submission(reports)
-        packed = wire.pack(reports)
+        packed = reports.tobytes()
         if len(packed) != len(columns[0]) * self._wire.size:
             raise TypeError(f"{len(columns[0])} reports were packed into {len(packed)} bytes")
         return packed

@@ -79,7 +79,7 @@ class Submission:
     def count(self) -> None:
         """Count its reports before its group does."""
         reports = np.frombuffer(self.packed, dtype=self.oracle.wire.dtype)
-        self.counted = Tally.of(self.oracle, reports)
+        self.counted = Tally(self.oracle.summarise(reports), len(reports))
 
 
 def make_batch(seq: int, submissions: Sequence[Submission]) -> Batch:
@@ -110,7 +110,7 @@ def _seal(submissions: Sequence[Submission]) -> SealedBatch:
             else others[0].packed
         )
         pieces.append(np.frombuffer(packed, oracle.wire.dtype))
-        counted.append(Tally.of(oracle, pieces[-1]))
+        counted.append(Tally(oracle.summarise(pieces[-1]), len(pieces[-1])))
     tally = counted[0]
     if len(counted) > 1:
         summary = np.sum([part.summary for part in counted], axis=0)

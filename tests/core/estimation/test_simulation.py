@@ -84,9 +84,7 @@ def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
 
 @pytest.mark.parametrize("user_items", [[1, 2], [1, 2, 3, 4, 5, -1], [0.5] * 6])
 def test_true_counts_must_be_integers_for_each_item(user_items: list[float]) -> None:
-    with pytest.raises(
-        ParameterError, match="true_counts must be an integer of at least 0 for each of the 6 items"
-    ):
+    with pytest.raises(ParameterError, match="true_counts must be"):
         SMALL[0].simulation.honest_tally(user_items, np.random.default_rng(0))
 
 

@@ -28,7 +28,7 @@ def sum_pmf(groups: list[tuple[int, float]]) -> np.ndarray:
 def moments(oracle: FrequencyOracle, groups: list[tuple[int, float]]) -> tuple[float, float]:
     """Return mean and variance of the frequency estimated from the exact law of the count."""
     pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
-    values = oracle.estimate(np.arange(pmf.size), n)
+    values = (np.arange(pmf.size) / n - oracle.q) / (oracle.p - oracle.q)
     mean = (pmf * values).sum()
     return float(mean), float((pmf * (values - mean) ** 2).sum())
 
@@ -42,7 +42,7 @@ def cdf_distance(
     just before it or at it.
     """
     pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
-    values = oracle.estimate(np.arange(pmf.size), n)
+    values = (np.arange(pmf.size) / n - oracle.q) / (oracle.p - oracle.q)
     normal = stats.norm.cdf(values, law.mean[v], np.sqrt(law.variance[v]))
     at = np.cumsum(pmf)
     before = at - pmf

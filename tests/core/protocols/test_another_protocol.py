@@ -82,7 +82,7 @@ def test_own_parameter_is_stored_like_a_hash_range() -> None:
         RoundParameters.named("few", 1.0, items, {"hash_range": 3})
     with pytest.raises(ParameterError, match="few belongs to few; olh has none"):
         RoundParameters.named("olh", 1.0, items, {"few": 3})
-    with pytest.raises(ParameterError, match="few must be from 1 to 99999"):
+    with pytest.raises(ParameterError, match="few must be an integer from 1 to 99999"):
         RoundParameters("few", 1.0, items, 0)
     export = RoundExport("R1", "x", parameters, Tally(np.array([1, 2, 0, 1, 1, 1]), 2))
     assert export.to_dict()["few"] == 3

@@ -127,7 +127,7 @@ def test_default_range_fits_every_round(epsilon: float, d: int) -> None:
     ("d", "g", "message"),
     [
         (102, 4, "must be a prime"),
-        (102, 1022, "must be from 2 to 1021"),
+        (102, 1022, "must be an integer from 2 to 1021"),
         (110, 103, r"1,048,576 are counted: choose a smaller hash_range, or oue"),
         (100_000, 5, "or oue"),
     ],

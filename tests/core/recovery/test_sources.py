@@ -51,7 +51,7 @@ def test_a_given_tally_saves_the_pass_that_counts() -> None:
     [
         (TALLY, {"n": 3000}, "n is for frequencies alone"),
         (REPORTS, {"n": 3000}, "n is for frequencies alone"),
-        (np.arange(20), {}, "rows of the report type of oue"),
+        (np.arange(20), {}, "reports must be n rows"),
         (REPORTS[:0], {}, "report"),
         (None, {}, "frequencies must be"),
     ],

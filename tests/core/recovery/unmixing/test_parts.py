@@ -114,7 +114,8 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 0.5, 4000)
     counts = np.full(4000, 1e7 * oracle.q)
     counts[3] = 1e7
-    measured = estimates_of_counts(oracle, oracle.estimate(counts, 10**7), 10**7)
+    frequencies = (counts / 1e7 - oracle.q) / (oracle.p - oracle.q)
+    measured = estimates_of_counts(oracle, frequencies, 10**7)
     grid = grid_over(
         float(measured.z.min()),
         float(measured.z.max()),
