@@ -17,6 +17,7 @@ MAX_CANARIES = 100
 
 _MOST_LABELS = 10
 _SHOWN = 80  # characters of a label that a message repeats
+_LONGEST = 1200  # characters of a label in any form; normalisation takes quadratic time
 
 # Emoji whose default is text; those in the BMP whose default is a picture; and all but 0-9, # and *
 # (Unicode, emoji-data.txt).
@@ -81,18 +82,24 @@ def label_key(label: str) -> str:
     within an emoji sequence, where it turns an emoji's default into text or a picture, beside a
     virama, and between letters that join or are kept from it (U+200C in Persian).
     """
-    if not label.isascii():
+    if not label.isascii() and len(label) <= _LONGEST:
         label = unicodedata.normalize("NFC", label)
         label = unicodedata.normalize("NFC", re.sub(_INVISIBLE, "", label))
     return _SPACES.sub(" ", label).strip(" ")
 
 
 def label_indices(items: Sequence[str], labels: Iterable[object]) -> dict[str, int]:
-    """Return the index of each item by its label, and by those of `labels` that look the same."""
+    """Return the index of each item by its label, and by those of `labels` that look the same as
+    one, up to the first that does not.
+    """
     index = {label: i for i, label in enumerate(items)}
-    if others := {label for label in labels if isinstance(label, str)} - index.keys():
-        keys = {label_key(label): i for label, i in index.items()}
-        index |= {label: keys[key] for label in others if (key := label_key(label)) in keys}
+    keys: dict[str, int] = {}
+    for label in labels:
+        if isinstance(label, str) and label not in index:
+            keys = keys or {label_key(label): i for label, i in index.items()}
+            if (key := label_key(label)) not in keys:
+                break
+            index[label] = keys[key]
     return index
 
 

@@ -3,7 +3,14 @@
 import pytest
 
 from ldprecover import ParameterError
-from ldprecover.items import find_items, indices_named, isolated, target_indices, with_labels
+from ldprecover.items import (
+    find_items,
+    indices_named,
+    isolated,
+    label_key,
+    target_indices,
+    with_labels,
+)
 
 ITEMS = ("a", "b", "1")
 
@@ -28,6 +35,12 @@ def test_a_label_in_another_form_is_the_item() -> None:
     items = ("caf\u00e9", "soup", "e\u0301", "\u00e9")
     targets = ["cafe\u0301", "so\u00adup", "\u00e9", "e\u0301", " soup\u00a0"]
     assert find_items(targets, items) == [0, 1, 3, 2, 1]
+
+
+def test_a_text_longer_than_any_form_of_a_label_is_its_own_key() -> None:
+    marks = 20_000 * "\u0323\u0301"  # a minute of normalisation
+    assert label_key("a" + marks) == "a" + marks
+    assert label_key("a" + 1199 * "\u200b") == "a"
 
 
 @pytest.mark.parametrize(

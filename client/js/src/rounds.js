@@ -123,11 +123,11 @@ function labels(body) {
   }
   if (items.length < 2 || items.length > MAX_ITEMS)
     inconsistent(`${items.length} items, not 2 to ${MAX_ITEMS}`);
-  const keys = items.map(labelKey);
   // UTF-8 would replace a lone surrogate, so two labels could have one digest.
-  if (items.some((label, i) => !keys[i] || /[\p{Cs}\p{Cc}]|^.{301}/su.test(label)))
+  if (items.some((label) => /[\p{Cs}\p{Cc}]|^.{301}/su.test(label) || !labelKey(label)))
     inconsistent("an item that is no text of 1 to 300 characters");
-  if (new Set(keys).size !== items.length) inconsistent("items that are not distinct");
+  if (new Set(items.map(labelKey)).size !== items.length)
+    inconsistent("items that are not distinct");
   return items;
 }
 

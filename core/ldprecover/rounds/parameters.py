@@ -140,9 +140,9 @@ def labels_fault(labels: Sequence[str], stored: bool = False) -> str | None:
     """
     first: dict[str, int] = {}
     for i, label in enumerate(labels):
-        key = label if stored else label_key(label)
         if len(label) > MAX_LABEL and not stored:
             return f"item {i} has {len(label)} characters, and a label has at most {MAX_LABEL}"
+        key = label if stored else label_key(label)
         if (fault := label_fault(label, key)) is not None:
             return f"item {i} {fault}"
         if (before := first.setdefault(key, i)) != i:
