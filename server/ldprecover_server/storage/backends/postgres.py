@@ -17,7 +17,7 @@ from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_commit import PostgresCommit
 from ldprecover_server.storage.backends.postgres_settings import open_sessions
-from ldprecover_server.storage.backends.postgres_timeouts import PING_SECONDS, Session
+from ldprecover_server.storage.backends.postgres_timeouts import LOST, PING_SECONDS, Session
 from ldprecover_server.storage.database import CommitValues, Database
 from ldprecover_server.storage.encoding import DIGEST_BYTES
 from ldprecover_server.storage.schema import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
@@ -30,10 +30,6 @@ OPTIONS = {option.keyword.decode() for option in Conninfo.get_defaults()}
 _MAX_PROCESSES = 1024
 _IDLE_SECONDS = 1.0  # a check on every use would add a sixth to a commit
 _USED_AT = "ldprecover_used_at"
-
-# SQLSTATEs of an unusable session: it ends (57P0x), or its server accepts no writes, as after a
-# switchover (25006; 0A000 for a write transaction on a standby).
-_LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
 
 # They are the database's own, and its storage may be durable without them.
 _WEAK = (
@@ -88,9 +84,7 @@ class Postgres(Database):
         sa.event.listen(self.engine, "checkout", self._on_checkout)
         sa.event.listen(self.engine, "connect", self._on_connect)
         sa.event.listen(self.engine, "handle_error", _on_error)
-        self.one_statement = PostgresCommit(
-            self.engine, lambda: self.generation, _IDLE_SECONDS, _LOST
-        )
+        self.one_statement = PostgresCommit(self.engine, lambda: self.generation, _IDLE_SECONDS)
         self._claim: sa.Connection | None = None
         self._claimed = False
 
@@ -109,9 +103,9 @@ class Postgres(Database):
                 if connection.scalar(
                     sa.select(sa.func.pg_try_advisory_lock(PROCESS_CLASS, number))
                 ):
-                    undo.pop_all()
                     for weak in connection.exec_driver_sql(_WEAK).scalars():
                         _log.warning("the database has %s; see deploying.md", weak)
+                    undo.pop_all()
                     self.process, self._claim, self._claimed = number, connection, True
                     return
         raise ConfigurationError(f"{_MAX_PROCESSES} processes serve {self.name} already")
@@ -204,7 +198,7 @@ class Postgres(Database):
 
 
 def _on_error(context: sa.ExceptionContext) -> None:
-    if getattr(context.original_exception, "sqlstate", None) in _LOST:
+    if getattr(context.original_exception, "sqlstate", None) in LOST:
         context.is_disconnect = True  # the pool drops this and all older connections
 
 

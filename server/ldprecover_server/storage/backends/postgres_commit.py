@@ -3,14 +3,14 @@
 import re
 import struct
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, cast
 
 import psycopg
 import sqlalchemy as sa
 
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
-from ldprecover_server.storage.backends.postgres_timeouts import Prepared, Session
+from ldprecover_server.storage.backends.postgres_timeouts import LOST, Prepared, Session
 from ldprecover_server.storage.database import CommitValues, PinnedConnection
 from ldprecover_server.storage.one_statement import ABORTED, POSTGRES
 
@@ -29,22 +29,17 @@ _int8 = struct.Struct("!q").pack
 
 
 class PostgresCommit:
-    """Commits in a pinned session of the pool's current `generation`.
-
-    SQLSTATEs in `lost` mean that the session is unusable.
-    """
+    """Commits in a pinned session of the pool's current `generation`."""
 
     def __init__(
         self,
         engine: sa.Engine,
         generation: Callable[[], int],
         idle_seconds: float,
-        lost: Collection[str],
     ) -> None:
         self._pinned = PinnedConnection(engine)
         self._current_generation = generation
         self._idle_seconds = idle_seconds
-        self._lost = lost
         self._generation = -1
         self._used_at = 0.0
 
@@ -69,7 +64,7 @@ class PostgresCommit:
         except psycopg.Error as error:
             if error.sqlstate == ABORTED:
                 return False
-            is_lost = session.closed or error.sqlstate in self._lost
+            is_lost = session.closed or error.sqlstate in LOST
             raise self._pinned.translate(error, is_lost=is_lost) from error
         finally:
             self._used_at = time.monotonic()

@@ -9,24 +9,34 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
+from psycopg.conninfo import make_conninfo
 
 from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.storage.backends.postgres_arrays import register
 from ldprecover_server.storage.backends.postgres_timeouts import Session
 
-_SETTINGS = {
-    "synchronous_commit": "on",
-    "default_transaction_isolation": "read committed",
-    "statement_timeout": "1min",
-    "lock_timeout": "30s",
-    "client_encoding": "UTF8",
-}
-_SET = "; ".join(f"SET {name} = '{value}'" for name, value in _SETTINGS.items())
-_READ = "SELECT pg_backend_pid(), " + ", ".join(
-    f"current_setting('{name}')" for name in ("server_encoding", *_SETTINGS)
-)
+_SET = """
+SET synchronous_commit = 'on';
+SET default_transaction_isolation = 'read committed';
+SET statement_timeout = '1min';
+SET lock_timeout = '30s';
+SET client_encoding = 'UTF8';
+"""
+_READ = """
+SELECT pg_backend_pid(), string_agg(
+    name || ' is ' || current_setting(name) || ', not ' || expected, ', '
+) FILTER (WHERE current_setting(name) <> expected)
+FROM (VALUES
+    ('synchronous_commit', 'on'),
+    ('default_transaction_isolation', 'read committed'),
+    ('statement_timeout', '1min'),
+    ('lock_timeout', '30s'),
+    ('client_encoding', 'UTF8'),
+    ('server_encoding', 'UTF8')
+) AS settings (name, expected)
+"""
+_ENCODE = "CREATE DATABASE needs ENCODING 'UTF8' TEMPLATE template0"
 _POOL = "pool by session (PgBouncer: pool_mode = session)"
-_READS = 8  # a pooler may give a transaction the session of the one before by chance
 
 
 def open_sessions(engine: sa.Engine, seconds: float | None) -> None:
@@ -44,6 +54,8 @@ def open_sessions(engine: sa.Engine, seconds: float | None) -> None:
         named: dict[str, Any],
         other: Session | None = None,
     ) -> Session:
+        # Those of psycopg itself, such as prepare_threshold, would come as text.
+        make_conninfo(**dict.fromkeys(engine.url.query, ""))
         session = Session.connect(*positional, **named)
         session.seconds = seconds
         register(session)
@@ -73,21 +85,12 @@ def _configure(session: Session, other: Session | None) -> None:
     with session.checking():
         session.execute("DISCARD ALL")  # what another client of a pooler left
         session.cursor().execute(_SET, binary=False)
-        rows: set[Any] = {session.execute(_READ, prepare=False).fetchone() for _ in range(_READS)}
-    (row, *others) = rows
-    session.check = _READ, row
-    if others or (other and session.check == other.check):
+        # A pooler may by chance give a transaction the session of the one before.
+        rows: set[Any] = {session.execute(_READ, prepare=False).fetchone() for _ in range(8)}
+    session.check = _READ, rows
+    if len(rows) > 1 or (other and session.check == other.check):
         raise StoreUnavailableError(f"a pooler changes the session between transactions; {_POOL}")
-    _, encoding, *values = row
-    if encoding != "UTF8":
-        raise StoreUnavailableError(
-            f"server_encoding is {encoding}, not UTF8; "
-            "CREATE DATABASE needs ENCODING 'UTF8' TEMPLATE template0"
-        )
-    differing = [
-        f"{name} is {value}, not {expected}"
-        for (name, expected), value in zip(_SETTINGS.items(), values, strict=True)
-        if value != expected
-    ]
+    ((_, differing),) = rows
     if differing:
-        raise StoreUnavailableError(f"{', '.join(differing)}; {_POOL}")
+        cure = _ENCODE if "server_encoding" in str(differing) else _POOL
+        raise StoreUnavailableError(f"{differing}; {cure}")

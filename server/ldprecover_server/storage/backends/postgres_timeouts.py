@@ -14,6 +14,11 @@ from psycopg.pq.abc import PGresult
 PING_SECONDS = 5.0
 """Timeout for a new connection, and for the check of an idle one."""
 
+LOST = frozenset({"25006", "0A000", "57P01", "57P02", "57P03"})
+"""SQLSTATEs of an unusable session: it ends (57P0x), or its server accepts no writes, as after a
+switchover (25006; 0A000 for a write transaction on a standby).
+"""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -36,8 +41,8 @@ class Session(psycopg.Connection[Any]):
     """A connection that is closed if a statement has no answer in `seconds` (OperationalError)."""
 
     seconds: float | None = None
-    check: tuple[str, Any] = ("SELECT 1", (1,))
-    """A query, and the row that it returns as long as the connection has the same session."""
+    check: tuple[str, set[Any]] = ("SELECT 1", {(1,)})
+    """A query, and the one row that it returns while the connection has the same session."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -86,8 +91,8 @@ class Session(psycopg.Connection[Any]):
     def ping(self) -> None:
         """Check that the connection gives the same session. Raises psycopg.Error."""
         with self.checking():
-            query, row = self.check
-            if self.execute(query).fetchone() != row:
+            query, rows = self.check
+            if self.execute(query).fetchone() not in rows:
                 raise psycopg.OperationalError("a pooler changed the session")
 
     @contextlib.contextmanager

@@ -70,12 +70,12 @@ class SQLite(Database):
 
     def __init__(self, url: sa.URL) -> None:
         super().__init__()
-        if url.database in (None, "", ":memory:"):
+        # Options may open another file, or this one in another mode.
+        if url.database in (None, "", ":memory:") or url.host or url.query:
             raise ConfigurationError(
-                "the database must be a file, sqlite:///FILE: memory does not survive a crash"
+                "the database must be a file, sqlite:///FILE, without host and options: memory "
+                "does not survive a crash"
             )
-        if url.query:  # a file of another URI would be opened, or in another mode
-            raise ConfigurationError(f"sqlite:///FILE has no options: {', '.join(url.query)}")
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
             raise ConfigurationError(
@@ -184,11 +184,11 @@ class SQLite(Database):
         Raises ConfigurationError for another program's file, before changing it.
         """
         try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except FileExistsError:
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             _check_ours(self.path)
         except OSError as error:
-            raise ConfigurationError(f"cannot create {self.path}: {error.strerror}") from error
+            raise ConfigurationError(f"cannot open {self.path}: {error.strerror}") from error
         self._opened = _identity(self.path)
 
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
@@ -369,7 +369,7 @@ def _identity(file: Path | int) -> tuple[int, int] | None:
 def _configure(connection: sqlite3.Connection) -> None:
     for name, expected in _PRAGMAS.items():
         connection.execute(f"PRAGMA {name}={expected}")
-        (value,) = connection.execute(f"PRAGMA {name}").fetchone() or (None,)
+        (value,) = connection.execute(f"PRAGMA {name}").fetchone()
         if value != expected:  # as on a file system without shared memory, which has no WAL
             raise StoreUnavailableError(
                 f"{name} is {value}, not {expected}; the file must be on a local disk"
