@@ -32,14 +32,17 @@ _IMPROBABLE = 1e-9
 
 
 def pack(reports: Reports) -> bytes:
-    """Return the packed bytes of checked reports; `WireForm.pack` takes any others too.
+    """Return the packed bytes of checked reports of a built-in protocol, of any type of integers.
 
-    Raises ParameterError for an array whose type no built-in protocol's reports have.
+    `WireForm.pack` also checks them. Raises ParameterError for other arrays.
     """
-    dtype = plain_array(reports, "reports").dtype
-    if not dtype.isnative or dtype.str not in ("|u1", "<u4", "|V6"):
-        raise ParameterError(f"reports must be rows of a protocol's type, not of {dtype}")
-    return reports.tobytes()
+    array = plain_array(reports, "reports")
+    if array.dtype.names is None:
+        high, dtype = ((1 << 32) - 1, "<u4") if array.ndim == 1 else (255, "u1")
+        array = integers(array, "reports", high).astype(dtype, copy=False)
+    elif array.dtype.str != "|V6" or not array.dtype.isnative:
+        raise ParameterError(f"reports must be rows of a protocol's type, not of {array.dtype}")
+    return array.tobytes()
 
 
 class WireForm(ABC):
@@ -138,6 +141,8 @@ class WireForm(ABC):
         Raises ReportError for no report, for a length that is no multiple of the report size, and
         for a report outside its range.
         """
+        if not isinstance(data, bytes | bytearray) and memoryview(data).itemsize > 1:
+            raise ReportError("packed reports must be bytes: wire.checked takes arrays")
         if not len(data):
             raise ReportError("a submission needs at least one report")
         if len(data) % self.size:

@@ -1,5 +1,8 @@
 """Faults of packed reports: every error has its position and reason."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
@@ -30,3 +33,12 @@ def test_first_fault_is_named(
 
 def test_whole_bytes_have_no_padding_to_check() -> None:
     assert len(OUE(1, 16).wire.unpack(memoryview(b"\xff" * 6))) == 3
+
+
+@pytest.mark.parametrize("values", [np.arange(4), np.arange(4, dtype="u4"), memoryview(np.ones(4))])
+def test_packed_reports_are_bytes(values: Any) -> None:
+    """An array's elements are no reports: eight bytes of one would be two."""
+    with pytest.raises(ReportError, match="packed reports must be bytes"):
+        GRR5.wire.unpack(values)
+    packed = bytes.fromhex("0400000003000000")
+    assert GRR5.wire.unpack(memoryview(packed)).tolist() == [4, 3]
