@@ -49,12 +49,6 @@ def in_round(
     return key.between(encode_key(seq, bytes(_HASH_BYTES)), end)
 
 
-def round_of(key: sa.ColumnElement[bytes], dialect: str) -> sa.ColumnElement[bytes]:
-    """Return the bytes of the round that a stored key belongs to, big-endian."""
-    stored = sa.func.uuid_send(key) if dialect == "postgresql" else key
-    return sa.func.substr(stored, 1, _ROUND_BYTES, type_=sa.LargeBinary)
-
-
 class _UuidBytes(sa.TypeDecorator[bytes]):
     impl = sa.Uuid
     cache_ok = True

@@ -41,7 +41,11 @@ def whole(storage: Storage) -> Storage:
     return storage
 
 
-def test_intact_database_has_no_finding(whole: Storage) -> None:
+@pytest.mark.parametrize("small", [0, 1 << 13], ids=["one by one", "many at a time"])
+def test_intact_database_has_no_finding(
+    whole: Storage, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ldprecover_server.storage.maintenance.check._SMALL_BYTES", small)
     assert whole.check() == []
 
 
@@ -140,6 +144,14 @@ DAMAGES: dict[str, tuple[sa.Executable, list[Finding]]] = {
         sa.update(labels).where(labels.c.round == of("empty")).values({"items": b"["}),
         [Finding("empty", "parameters that can be read", 1, 0)],
     ),
+    "unreadable parameters of reports": (
+        sa.update(rounds).where(rounds.c.name == "open").values(epsilon=-1.0),
+        [Finding("open", "parameters that can be read", 1, 0)],
+    ),
+    "segment of no round": (
+        sa.insert(segments).values(round=6, hour=1, n=1, data=bytes(4)),
+        [],
+    ),
     "missing labels": (
         sa.delete(labels).where(labels.c.round == of("empty")),
         [Finding("empty", "parameters that can be read", 1, 0)],
@@ -181,7 +193,7 @@ def test_check_sees_each_round_at_one_moment(whole: Storage) -> None:
     def commit_another(
         connection: sa.Connection, cursor: object, statement: str, *_: object
     ) -> None:
-        if "count(*)" in statement or "ORDER BY segments.round" in statement:
+        if any(part in statement for part in ("count(*)", "FROM segments", "FROM tallies JOIN")):
             commit(whole, seq, Submitted(b"%d" % next(numbers), (3,)))
 
     sa.event.listen(whole.database.engine, "before_cursor_execute", commit_another)

@@ -5,7 +5,7 @@ rounds share it, with one statement for each table.
 """
 
 import contextlib
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,7 +18,7 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover.items import quoted
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.encoding import decode_tally, in_round, round_of
+from ldprecover_server.storage.encoding import decode_tally, in_round
 from ldprecover_server.storage.rounds import NUMBER_OF_REPORTS, decode_labels
 from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
 from ldprecover_server.storage.segments import first_bytes, read_segments
@@ -27,7 +27,10 @@ _MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
 _ROUNDS = 256
 """Rounds that share a transaction, if their labels, tallies and reports are small."""
 _SEGMENTS = 1024
-"""Segments listed at a time."""
+"""Segments read at a time."""
+_SMALL_BYTES = 1 << 13
+"""Size of a segment up to which its reports are read with others."""
+_ROUND_OF_KEY = {"sqlite": "substr(key, 1, 4)", "postgresql": "substr(uuid_send(key), 1, 4)"}
 
 
 Expectation = tuple[str, int, int]
@@ -73,45 +76,29 @@ def _check_rounds(
     among = rounds.c.seq.between(first, last)
     query = sa.select(rounds, labels.c["items"]).outerjoin(labels).where(among)
     checks = {row.seq: _RoundCheck(row) for row in connection.execute(query)}
-    processes = range(_MAX_PROCESSES[database.dialect])
     for row in connection.execute(sa.select(tallies).join(rounds).where(among)):
-        checks[row.round].add_tally(row, processes)
-    columns, size = segments.c, sa.func.length(segments.c.data).label("size")
-    query = sa.select(columns.round, columns.id, columns.n, size)
+        checks[row.round].add_tally(row, _MAX_PROCESSES[database.dialect])
+    columns, size = segments.c, sa.func.length(segments.c.data)
+    data = sa.case((size <= _SMALL_BYTES, columns.data)).label("data")
+    query = sa.select(columns.round, columns.id, columns.n, size.label("size"), data)
     query = query.where(columns.round.between(first, last)).order_by(columns.round, columns.id)
-    query = query.execution_options(yield_per=_SEGMENTS)
-    for listed in connection.execute(query).partitions():
-        whole = [
-            row for row in listed if row.round in checks and checks[row.round].add_segment(row)
-        ]
-        while batch := first_bytes(whole):
-            whole = whole[len(batch) :]
-            for seq, reports in _read(database, connection, batch):
-                checks[seq].recount(reports)
+    options = {"yield_per": _SEGMENTS}
+    for listed in connection.execute(query, execution_options=options).partitions():
+        for seq, group in groupby(listed, lambda row: row.round):
+            check = checks.get(seq)
+            if check and (whole := [row for row in group if check.add_segment(row)]):
+                if small := b"".join(row.data for row in whole if row.data is not None):
+                    check.recount(small)
+                for row in whole:
+                    if row.data is None:
+                        for piece in read_segments(database, connection, seq, [row]):
+                            check.recount(piece)
     key = submission_keys.c.key
-    round = round_of(key, database.dialect)
+    round = sa.literal_column(_ROUND_OF_KEY[database.dialect], sa.LargeBinary)
     query = sa.select(round, sa.func.count()).where(in_round(key, first, last)).group_by(round)
     keys = {int.from_bytes(seq, "big"): number for seq, number in connection.execute(query)}
     for seq, check in sorted(checks.items()):
         yield from check.findings(keys.get(seq, 0))
-
-
-def _read(
-    database: Database, connection: sa.Connection, listed: list[Any]
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the reports of listed segments, of each round together; split a large segment."""
-    if len(listed) == 1:
-        round = listed[0].round
-        with contextlib.closing(read_segments(database, connection, round, listed)) as pieces:
-            yield from ((round, piece) for piece in pieces)
-        return
-    # Literals, because a statement's parameters are limited.
-    ids: sa.BindParameter[int] = sa.bindparam("ids", expanding=True, literal_execute=True)
-    query = sa.select(segments.c.round, segments.c.data).where(segments.c.id.in_(ids))
-    query = query.order_by(segments.c.round, segments.c.id)
-    rows = connection.execute(query, {"ids": [row.id for row in listed]})
-    for round, group in groupby(rows, lambda row: row.round):
-        yield round, b"".join(row.data for row in group)
 
 
 class _RoundCheck:
@@ -130,10 +117,10 @@ class _RoundCheck:
         size = self._parameters.oracle.summary_size if self._parameters else 0
         self._tally = self._recounted = Tally.empty(size)
 
-    def add_tally(self, row: Any, processes: Container[int]) -> None:
+    def add_tally(self, row: Any, processes: int) -> None:
         """Add a tally, or count it as damaged."""
         try:
-            if row.process not in processes:
+            if not 0 <= row.process < processes:
                 raise ValueError(row.process)
             self._tally += decode_tally(row.counts, row.n)
         except (LDPRecoverError, ValueError):
