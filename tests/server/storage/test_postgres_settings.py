@@ -187,11 +187,6 @@ def test_settings_of_database_role_and_url_are_overruled(
         assert_settings_hold(storage)
 
 
-def test_options_that_are_not_of_libpq_are_refused(fresh: str) -> None:
-    with pytest.raises(ConfigurationError, match='invalid connection option "prepare_threshold"'):
-        list_keys(Settings(database_url=f"{fresh}&prepare_threshold=0"))
-
-
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_TW"])
 def test_database_in_another_encoding_is_refused(cluster: Cluster, encoding: str) -> None:
     with cluster.connect() as admin, ExitStack() as undo:

@@ -112,10 +112,8 @@ def test_rejects_file_that_is_no_database(tmp_path: Path, content: bytes) -> Non
 @pytest.mark.parametrize("options", ["mode=ro", "mode=memory&uri=true", "uri=1&vfs=unix-none"])
 def test_options_of_the_url_are_refused(tmp_path: Path, options: str) -> None:
     """Some open another file or none, and the others are ignored."""
-    with pytest.raises(ConfigurationError, match="without host and options"):
+    with pytest.raises(ConfigurationError, match="without options"):
         Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}?{options}")
-    with pytest.raises(ConfigurationError, match="without host and options"):
-        Storage("sqlite://host/ldprecover.db")
     assert not list(tmp_path.iterdir())
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.conninfo import make_conninfo
 
 from ldprecover_server.errors import StoreUnavailableError
 from ldprecover_server.storage.backends.postgres_arrays import register
@@ -54,8 +53,6 @@ def open_sessions(engine: sa.Engine, seconds: float | None) -> None:
         named: dict[str, Any],
         other: Session | None = None,
     ) -> Session:
-        # Those of psycopg itself, such as prepare_threshold, would come as text.
-        make_conninfo(**dict.fromkeys(engine.url.query, ""))
         session = Session.connect(*positional, **named)
         session.seconds = seconds
         register(session)

@@ -71,10 +71,10 @@ class SQLite(Database):
     def __init__(self, url: sa.URL) -> None:
         super().__init__()
         # Options may open another file, or this one in another mode.
-        if url.database in (None, "", ":memory:") or url.host or url.query:
+        if url.database in (None, "", ":memory:") or url.query:
             raise ConfigurationError(
-                "the database must be a file, sqlite:///FILE, without host and options: memory "
-                "does not survive a crash"
+                "the database must be a file, sqlite:///FILE, without options: memory does not "
+                "survive a crash"
             )
         self.path = Path(str(url.database)).absolute()
         if not self.path.parent.is_dir():
