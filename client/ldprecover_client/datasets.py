@@ -204,27 +204,17 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
     return tuple(counts), np.array(list(counts.values()), dtype=np.int64)
 
 
-def count_values(
-    values: Iterable[str] | Counter[str],
-) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
+def count_values(values: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
     """Return the items of users' values, their counts, and the number of blank values.
 
-    The most frequent item is first, ties by label. Values with one `label_key` are one item, whose
-    label is the most frequent of them.
+    `values` may be a Counter. The most frequent item is first, ties by label. Values with one
+    `label_key` are one item, whose label is the most frequent of them.
     """
     counts: Counter[str] = Counter()
     labels: dict[str, str] = {}
-    for value, times in _ordered(values if isinstance(values, Counter) else Counter(values)):
+    for value, times in Counter(values).most_common():
         key = label_key(value)
         counts[labels.setdefault(key, value if key else "")] += times
     blank = counts.pop("", 0)
-    ordered = _ordered(counts)
-    return (
-        tuple(item for item, _ in ordered),
-        np.array([count for _, count in ordered], dtype=np.int64),
-        blank,
-    )
-
-
-def _ordered(counts: Counter[str]) -> list[tuple[str, int]]:
-    return Counter(dict(sorted(counts.items()))).most_common()
+    items = sorted(counts, key=lambda item: (-counts[item], item))
+    return tuple(items), np.array([counts[item] for item in items], dtype=np.int64), blank

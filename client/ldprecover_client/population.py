@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import check_whole, finite_vector
+from ldprecover.items import label_key
 from ldprecover.protocols import MAX_USERS
 from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, simulate_users
 from ldprecover_client.calls import Round
@@ -155,7 +156,8 @@ class Population:
         return receipt
 
     def _reports_to(self, round: Round) -> NDArray[Any]:
-        if self.items is not None and self.items != round.parameters.items:
+        items = round.parameters.items
+        if self.items and [*map(label_key, self.items)] != [*map(label_key, items)]:
             raise ArgumentError("the round's items are not those of these users")
         return self.reports(round.parameters.oracle)
 

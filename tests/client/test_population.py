@@ -111,6 +111,8 @@ def test_rejects_round_with_other_items(collector: Collector):
     with pytest.raises(ArgumentError, match="not those of these users"):
         users.report_to(collector.client())
     assert not collector.posts
+    items = tuple(item.replace(" ", "\u00a0") for item in collector.ITEMS)
+    assert Population(WEIGHTS, 10, 9, items=items).report_to(collector.client()).accepted == 10
 
 
 def test_bar_shows_progress_on_terminal(collector: Collector, capsys, monkeypatch):

@@ -5,6 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ldprecover.items import isolated
 from ldprecover_cli.item_tables import bar
 from ldprecover_cli.output import counted, plain
 from ldprecover_experiments.simulation.comparison import Comparison
@@ -84,7 +85,7 @@ def _draw_shares(score: Score, out: Console) -> None:
     for i in shown:
         if i == (shown[_TOP:] or [None])[0]:
             table.add_row()
-        label = ("> " if i in targets else "  ") + plain(score.items[i])
+        label = ("> " if i in targets else "  ") + isolated(plain(score.items[i]))
         cells = []
         for name, f in columns.items():
             percent = round(100 * float(f[i]), 1) + 0.0  # no -0.0

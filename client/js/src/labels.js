@@ -20,9 +20,7 @@ const REMOVED = [
 
 export function labelKey(label) {
   if (/^.{1201}/su.test(label)) return label; // normalisation takes quadratic time
-  const key = REMOVED.reduce((text, each) => text.replace(each, "$1"), label.normalize());
-  return key
-    .normalize()
-    .replace(/[\p{Zs}\u2028\u2029\u2800]+/gu, " ")
-    .replace(/^ | $/g, "");
+  const seen = REMOVED.reduce((text, each) => text.replace(each, "$1"), label.normalize());
+  const spaced = seen.normalize().replace(/[\p{Zs}\u2028\u2029\u2800]+/gu, " ");
+  return spaced.replace(/^ | $/g, "");
 }
