@@ -22,7 +22,7 @@ from ldprecover._checks import counts_of
 from ldprecover.errors import ParameterError
 from ldprecover.items import label_key, quoted
 from ldprecover.protocols import MAX_DOMAIN_SIZE
-from ldprecover.rounds.parameters import label_fault, labels_fault
+from ldprecover.rounds.parameters import label_fault, labels_fault, look_alikes
 from ldprecover_client.errors import DatasetError
 
 DATASETS = {
@@ -187,15 +187,19 @@ def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tupl
 
 def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     counts: dict[str, int] = {}
-    places: dict[str, str] = {}
+    first: dict[str, tuple[str, str]] = {}
     for place, (item, count) in _cells(name, rows, "item", "count"):
         if not item:
             raise DatasetError(f"{place}: the item is blank")
         key = label_key(item)
         if (fault := label_fault(item, key)) is not None:
             raise DatasetError(f"{place}: the item {fault}")
-        if (before := places.setdefault(key, place)) != place:
-            raise DatasetError(f"{place}: the item {quoted(item)} was there before, in {before}")
+        before, same = first.setdefault(key, (place, item))
+        if before != place:
+            raise DatasetError(
+                f"{place}: the item {quoted(item)} was there before, in {before}"
+                f"{look_alikes(same, item)}"
+            )
         if not _COUNT.fullmatch(count):
             raise DatasetError(f"{place}: the count must be an integer of 0 or more, not {count!r}")
         counts[item] = int(count)

@@ -66,12 +66,12 @@ _INVISIBLE = (
     # the tags of a region's flag
      + "".join(rf"(?<!🏴[\U000e0030-\U000e007f]{{{n}}})" for n in range(1, 8))
 )
-_SPACES = re.compile(r"[ \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u2800\u3000]+")
-_REORDERING = re.compile(
+_SPACES = r"[ \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u2800\u3000]+"
+_REORDERING = (
     r"[\u0590-\u08ff\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc"
     r"\U00010800-\U00010fff\U0001e800-\U0001efff]"
 )
-_DIRECTIONS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+_DIRECTIONS = r"[\u202a-\u202e\u2066-\u2069]"
 
 
 def label_key(label: str) -> str:
@@ -85,7 +85,7 @@ def label_key(label: str) -> str:
     if not label.isascii() and len(label) <= _LONGEST:
         label = unicodedata.normalize("NFC", label)
         label = unicodedata.normalize("NFC", re.sub(_INVISIBLE, "", label))
-    return _SPACES.sub(" ", label).strip(" ")
+    return re.sub(_SPACES, " ", label).strip(" ")
 
 
 def label_indices(items: Sequence[str], labels: Iterable[object]) -> dict[str, int]:
@@ -107,9 +107,9 @@ def isolated(label: str) -> str:
     """Return a label for a sentence: one with right-to-left characters is between U+2068 and
     U+2069, so that it does not reorder the text around it.
     """
-    if label.isascii() or not _REORDERING.search(label):
+    if not re.search(_REORDERING, label):
         return label
-    return f"\u2068{_DIRECTIONS.sub('', label)}\u2069"
+    return f"\u2068{re.sub(_DIRECTIONS, '', label)}\u2069"
 
 
 def quoted(label: str) -> str:

@@ -146,14 +146,20 @@ def labels_fault(labels: Sequence[str], stored: bool = False) -> str | None:
         if (fault := label_fault(label, key)) is not None:
             return f"item {i} {fault}"
         if (before := first.setdefault(key, i)) != i:
-            fault = f"items must be distinct, and {quoted(label)} is item {before} and item {i}"
-            if label != labels[before]:
-                start = len(commonprefix([label, labels[before]]))  # noqa: RUF071
-                codes = [
-                    " ".join(f"U+{ord(character):04X}" for character in each[start : start + 8])
-                    or "nothing"
-                    for each in (labels[before], label)
-                ]
-                fault += f", which look the same: {' and '.join(codes)} from character {start} on"
-            return fault
+            return (
+                f"items must be distinct, and {quoted(label)} is item {before} and item {i}"
+                f"{look_alikes(labels[before], label)}"
+            )
     return None
+
+
+def look_alikes(*labels: str) -> str:
+    """Return the code points in which two labels of one key differ, as the end of a sentence."""
+    if labels[0] == labels[1]:
+        return ""
+    start = len(commonprefix(labels))  # noqa: RUF071
+    codes = [
+        " ".join(f"U+{ord(character):04X}" for character in label[start : start + 8]) or "nothing"
+        for label in labels
+    ]
+    return f", which look the same: {' and '.join(codes)} from character {start} on"
