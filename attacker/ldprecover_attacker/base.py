@@ -110,9 +110,7 @@ class Attack(ABC):
             if targets is None
             else np.array(target_indices(targets, d), np.int64)
         )
-        f = finite_vector(frequencies, "frequencies")
-        if f.shape != (d,):
-            raise ParameterError(f"frequencies must be of the {d} items, not of shape {f.shape}")
+        f = finite_vector(frequencies, "frequencies", d)
         if not 0 <= beta <= 1:
             raise ParameterError(
                 f"beta, the share of malicious users, must be from 0 to 1, not {beta}"

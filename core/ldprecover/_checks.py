@@ -97,14 +97,16 @@ def finite_array(values: object, name: str) -> FloatArray:
     return floats
 
 
-def finite_vector(values: object, name: str) -> FloatArray:
+def finite_vector(values: object, name: str, size: int | None = None) -> FloatArray:
     """Return a new float64 vector of `values`.
 
-    Raises ParameterError unless it is a non-empty vector of finite numbers.
+    Raises ParameterError unless it is a non-empty vector of finite numbers, of `size` items.
     """
     vector = finite_array(values, name)
     if vector.ndim != 1 or not vector.size:
         raise ParameterError(f"{name} must be a one-dimensional array of at least one number")
+    if size not in (None, vector.size):
+        raise ParameterError(f"{name} must be of the {size} items, not {vector.size}")
     return vector
 
 

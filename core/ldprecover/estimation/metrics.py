@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector
-from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
-from ldprecover.types import FloatArray
 
 
 def mse(estimate: ArrayLike, truth: ArrayLike) -> float:
@@ -19,8 +17,8 @@ def mse(estimate: ArrayLike, truth: ArrayLike) -> float:
     The truth of the paper is f_X, the frequencies of the items of genuine users. Raises
     ParameterError unless both are finite vectors of one length.
     """
-    difference = finite_vector(estimate, "estimate") - _like(estimate, truth, "truth")
-    return float(np.mean(difference**2))
+    f = finite_vector(estimate, "estimate")
+    return float(np.mean((f - finite_vector(truth, "truth", f.size)) ** 2))
 
 
 def frequency_gain(estimate: ArrayLike, genuine: ArrayLike, targets: Iterable[int]) -> float:
@@ -31,14 +29,6 @@ def frequency_gain(estimate: ArrayLike, genuine: ArrayLike, targets: Iterable[in
     (VI-C); its formula prints the difference the other way round. Repeated targets count once.
     Raises ParameterError for an index outside the vectors, which must be finite and of one length.
     """
-    gain = finite_vector(estimate, "estimate") - _like(estimate, genuine, "genuine")
+    f = finite_vector(estimate, "estimate")
+    gain = f - finite_vector(genuine, "genuine", f.size)
     return float(gain[list(target_indices(targets, gain.size))].sum())
-
-
-def _like(estimate: ArrayLike, values: ArrayLike, name: str) -> FloatArray:
-    vector = finite_vector(values, name)
-    if vector.size != np.size(estimate):
-        raise ParameterError(
-            f"estimate and {name} must be of one length, not {np.size(estimate)} and {vector.size}"
-        )
-    return vector

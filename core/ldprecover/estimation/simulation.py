@@ -56,11 +56,7 @@ def input_poisoning_tally(oracle: FrequencyOracle, weights: ArrayLike, m: int, r
 
 
 def _draw(oracle: FrequencyOracle, weights: ArrayLike, m: int, rng: Rng) -> Int64Array:
-    vector = finite_vector(weights, "weights")
-    if vector.size != oracle.domain_size:
-        raise ParameterError(
-            f"weights must be of the {oracle.domain_size} items, not {vector.size}"
-        )
+    vector = finite_vector(weights, "weights", oracle.domain_size)
     if (vector < 0).any() or abs(vector.sum() - 1) > 1e-9:
         raise ParameterError("weights must be at least 0 and sum to one")
     number = check_whole("m, the number of malicious users,", m, 0)

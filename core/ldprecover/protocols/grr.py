@@ -74,7 +74,7 @@ class GRR(FrequencyOracle):
         return counting.grr_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
-        return reports[:, None] == np.arange(self.domain_size)[items]
+        return self.wire.rows(reports)[:, None] == np.arange(self.domain_size)[items]
 
     @property
     def laws(self) -> Laws:

@@ -123,10 +123,10 @@ class HR(FrequencyOracle):
 
     def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
         rows = np.arange(1, self.domain_size + 1, dtype=np.uint32)[items]
-        return ~_is_odd(reports[:, None] & rows)
+        return ~_is_odd(self.wire.rows(reports)[:, None] & rows)
 
     def support_sizes(self, reports: Reports) -> Int64Array:
-        return self._sizes[reports]
+        return self._sizes[self.wire.rows(reports)]
 
     @cached_property
     def _sizes(self) -> Int64Array:

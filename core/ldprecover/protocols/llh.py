@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
+from ldprecover._checks import integers
 from ldprecover.counting.linear_hashing import bucket_sums, buckets_of, support_sums
 from ldprecover.crafting.assigned_seeds import AssignedSeedCrafter
 from ldprecover.crafting.crafter import Crafter
@@ -200,11 +201,8 @@ class LLH(FrequencyOracle):
     def with_seeds(self, seeds: ArrayLike) -> Self:
         if not self.assigned_seeds:
             raise self.lacks("assigned seeds")
-        array = np.asarray(seeds, np.int64)
-        raise_first(
-            (array < 0) | (array >= self.seed_count),
-            f"the seed must be from 0 to {self.seed_count - 1}",
-        )
+        array = integers(seeds, "seeds", (1 << 63) - 1)
+        raise_first(array >= self.seed_count, f"the seed must be from 0 to {self.seed_count - 1}")
         holders = copy.copy(self)
         object.__setattr__(holders, "_remaining_seeds", iter(array.tolist()))
         return holders
@@ -216,9 +214,9 @@ class LLH(FrequencyOracle):
         )
 
     def reports(self, seeds: ArrayLike, buckets: ArrayLike) -> Reports:
-        """Return seeds and buckets as reports."""
-        firsts = np.asarray(seeds, np.int64) * self.hash_range
-        return (firsts + np.asarray(buckets, np.int64)).astype("<u4")
+        """Return seeds and buckets as reports. Raises ParameterError for others."""
+        firsts = integers(seeds, "seeds", self.seed_count - 1).astype(np.int64) * self.hash_range
+        return (firsts + integers(buckets, "buckets", self.hash_range - 1)).astype("<u4")
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.grr_counts(reports, self.summary_size)
@@ -238,14 +236,14 @@ class LLH(FrequencyOracle):
         g = self.hash_range
         columns = np.arange(self.domain_size)[items]
         supported = np.empty((len(reports), columns.size), np.bool_)
-        seeds, buckets = np.divmod(reports.astype(np.int64), g)
+        seeds, buckets = np.divmod(self.wire.rows(reports).astype(np.int64), g)
         for rows in tiles(supported.shape):
             hashed = self.buckets(seeds[rows, None], columns)
             np.equal(hashed, buckets[rows, None], out=supported[rows])
         return supported
 
     def support_sizes(self, reports: Reports) -> Int64Array:
-        return self._sizes[reports]
+        return self._sizes[self.wire.rows(reports)]
 
     @cached_property
     def _sizes(self) -> Int64Array:

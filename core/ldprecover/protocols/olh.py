@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
+from ldprecover._checks import integers
 from ldprecover.crafting.seed_crafter import SeedCrafter
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.laws import JointSupport, Laws
@@ -112,8 +113,10 @@ class OLH(FrequencyOracle):
         )
 
     def reports(self, seeds: ArrayLike, buckets: ArrayLike) -> Reports:
-        """Return seeds and buckets joined into packed rows."""
-        return _rows(seeds, buckets)
+        """Return seeds and buckets joined into packed rows. Raises ParameterError for others."""
+        return _rows(
+            integers(seeds, "seeds", SEEDS - 1), integers(buckets, "buckets", self.hash_range - 1)
+        )
 
     def summarise(self, reports: Reports) -> Int64Array:
         return counting.olh_counts(

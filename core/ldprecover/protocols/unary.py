@@ -70,12 +70,13 @@ class UnaryEncoding(FrequencyOracle):
         return counting.oue_counts(reports, self.domain_size)
 
     def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
+        rows = self.wire.rows(reports)
         if isinstance(items, slice):
-            return _bits(reports, self.domain_size)[:, items].view(np.bool_)
-        return counting.unary_supported(reports, items.astype(np.uint32)).T
+            return _bits(rows, self.domain_size)[:, items].view(np.bool_)
+        return counting.unary_supported(rows, items.astype(np.uint32)).T
 
     def support_sizes(self, reports: Reports) -> Int64Array:
-        return counting.unary_sizes(reports)
+        return counting.unary_sizes(self.wire.rows(reports))
 
     @property
     def crafter(self) -> BitCrafter | None:

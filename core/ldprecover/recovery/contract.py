@@ -121,9 +121,7 @@ class RecoveryInputs:
 
     def __post_init__(self) -> None:
         d = self.oracle.domain_size
-        poisoned = finite_vector(self.poisoned, "frequencies")
-        if poisoned.size != d:
-            raise ParameterError(f"frequencies must be of the {d} items, not {poisoned.size}")
+        poisoned = finite_vector(self.poisoned, "frequencies", d)
         if len(target_indices(self.targets, d)) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
         if self.n is not None:

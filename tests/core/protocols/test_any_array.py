@@ -139,6 +139,9 @@ def test_reports_in_any_form_are_converted(oracle: FrequencyOracle) -> None:
         assert outcome(oracle, values, numba_kernels) == counts
         assert oracle.wire.pack(values) == packed
         assert oracle.wire.to_json(values) == oracle.wire.to_json(reports)
+        if not reports.dtype.names:
+            assert np.array_equal(oracle.supports(values), oracle.supports(reports))
+            assert np.array_equal(oracle.support_sizes(values), oracle.support_sizes(reports))
         assert ReportSource(oracle, values).tally().counts(oracle).tolist() == counts
 
 
@@ -261,3 +264,14 @@ def test_items_are_integers(oracle: FrequencyOracle) -> None:
     right: Any = [[0, 10], (0, 10), np.array([0, 10], ">i2"), pd.Series([0, 10]), [0, np.int8(10)]]
     for items in right:
         assert len(oracle.perturb(items)) == 2
+
+
+@pytest.mark.parametrize("oracle", [ORACLES["olh"], LLH(1, D, 3, assigned_seeds=True)])
+def test_seeds_and_buckets_are_integers_in_range(oracle: Any) -> None:
+    for seeds, buckets in (([-1], [0]), ([1.0], [0]), ([1], [9]), ([2**40], [0]), ([True], [0])):
+        with pytest.raises(ParameterError, match=r"(seeds|buckets) must be integers"):
+            oracle.reports(seeds, buckets)
+    if oracle.assigned_seeds:
+        for wrong in ([1.9], ["1"], [True], [-1], b"12"):
+            with pytest.raises(ParameterError, match="seeds must be"):
+                oracle.with_seeds(wrong)

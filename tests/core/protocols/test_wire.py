@@ -35,7 +35,9 @@ def test_whole_bytes_have_no_padding_to_check() -> None:
     assert len(OUE(1, 16).wire.unpack(memoryview(b"\xff" * 6))) == 3
 
 
-@pytest.mark.parametrize("values", [np.arange(4), np.arange(4, dtype="u4"), memoryview(np.ones(4))])
+@pytest.mark.parametrize(
+    "values", [np.arange(4), np.arange(4, dtype="u4"), memoryview(np.ones(4).data)]
+)
 def test_packed_reports_are_bytes(values: Any) -> None:
     """An array's elements are no reports: eight bytes of one would be two."""
     with pytest.raises(ReportError, match="packed reports must be bytes"):
