@@ -23,7 +23,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from ldprecover_server.limits import Cache
+from ldprecover_server.limits import Cache, SharedCall
 from ldprecover_server.storage import HashedKey, Storage
 
 SCOPES = ("admin", "analyst", "report")
@@ -76,6 +76,7 @@ class Access:
         self._rates = rates
         self._clock = clock
         self._ticket_secret: bytes | None = None
+        self._secret_call = SharedCall(storage.keys.ticket_secret, 0.0)
         self._cache: Cache[bytes, tuple[HashedKey, float]] = Cache(_CACHE_KEYS, lambda entry: 1)
         self._batch: set[bytes] | None = None
         """The hashes that the last statement looks up, until it starts."""
@@ -133,7 +134,7 @@ class Access:
 
     async def _ticket_key(self, round_id: str) -> bytes:
         if self._ticket_secret is None:
-            self._ticket_secret = await to_thread.run_sync(self._storage.keys.ticket_secret)
+            self._ticket_secret = await self._secret_call.result()
         return tickets.round_key(self._ticket_secret, round_id)
 
     def take(self, key: HashedKey, reports: int) -> None:
