@@ -20,6 +20,12 @@ ALL_BUT_ONE = "all but one of domain_size, users, epsilon, error must be given: 
 REFUSALS: dict[str, list[Row]] = {
     "open": [
         ("epsilon", 11.0, "epsilon must be a number from 0.01 to 10, not 11.0", "--epsilon 11"),
+        (
+            "epsilon",
+            "\u05d0",
+            "epsilon must be a number from 0.01 to 10, not \u2068'\u05d0'\u2069",
+            "",
+        ),
         ("", {"protocol": "grr"}, "epsilon is missing; it must be a number from 0.01 to 10", ""),
         (
             "items",

@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import real, whole
-from ldprecover.items import find_items
+from ldprecover.items import find_items, isolated, quoted
 from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search
@@ -72,7 +72,7 @@ def check_index(target: int | str, d: int) -> int:
     """Return the index. Raises ParameterError for a label, and for an index outside d items."""
     if isinstance(target, str):
         raise ParameterError(
-            f"target {target!r} is a label; resolve the attack with the round's items first"
+            f"target {quoted(target)} is a label; resolve the attack with the round's items first"
         )
     if target >= d:
         raise ParameterError(f"targets must be from 0 to {d - 1}, not {target}")
@@ -228,7 +228,9 @@ class Joint(TargetedAttack):
         if self.item is not None:
             object.__setattr__(self, "item", index_or_label(self.item))
             if self.item in self.targets:
-                raise ParameterError(f"item must not be a target, and {self.item!r} is one")
+                raise ParameterError(
+                    f"item must not be a target, and {isolated(repr(self.item))} is one"
+                )
 
     def resolve(self, items: Sequence[str]) -> Self:
         item = None if self.item is None else find_items([self.item], items)[0]

@@ -136,7 +136,7 @@ def target_indices(
         if isinstance(target, bool) or index < 0 or (d is not None and index >= d):
             allowed = "of at least 0" if d is None else f"from 0 to {d - 1}"
             raise ParameterError(
-                f"every {names[0]} must be an integer {allowed}, not {target!r:.40}"
+                f"every {names[0]} must be an integer {allowed}, not {isolated(f'{target!r:.40}')}"
             )
         indices.add(index)
     return tuple(sorted(indices))

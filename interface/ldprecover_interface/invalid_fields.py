@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ldprecover.items import isolated
 from ldprecover_interface.base import PATTERNS
 
 Schema = Mapping[str, Any]
@@ -54,7 +55,7 @@ def shown(value: object) -> str:
         case int():  # Python writes no integer of thousands of digits
             return str(value) if abs(value) < 10**_SHOWN else f"an integer of over {_SHOWN} digits"
         case str():
-            return f"{value[:_SHOWN]!r}{'…' if len(value) > _SHOWN else ''}"
+            return f"{isolated(repr(value[:_SHOWN]))}{'…' if len(value) > _SHOWN else ''}"
         case Mapping():
             return f"an object of {len(value)} fields" if value else "{}"
         case Sequence():

@@ -379,6 +379,12 @@ def test_other_answers_leave_report_pending(collector: Collector, reporter, faul
     [
         ({"p": 0.99}, InconsistentRoundError, "states p"),
         ({"protocol": "rappor"}, UnknownProtocolError, "rappor"),
+        (
+            {"items": ["a", "caf\u00e9", "cafe\u0301", "b"]},
+            InconsistentRoundError,
+            "item 1 and item 2, which look the same",
+        ),
+        ({"items": ["a", 301 * "b", "c", "d"]}, InconsistentRoundError, "item 1 has 301"),
         # Otherwise every later resume would fail on it.
         *(({"id": id_}, InvalidAnswerError, "id") for id_ in ("x/y", "a b", "", "r" * 200)),
     ],
