@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import counts_of
+from ldprecover._checks import check_whole, counts_of
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
@@ -39,7 +39,7 @@ class Simulation:
 
     def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
         """Return a tally of n honest reports of users whose items are drawn from `weights`."""
-        return self.honest_tally(rng.multinomial(n, weights), rng)
+        return self.honest_tally(rng.multinomial(check_whole("n", n, 0), weights), rng)
 
     def encoded_tally(self, true_counts: ArrayLike, rng: Rng) -> Tally:
         """Return a tally of reports that encode, unperturbed, item v for true_counts[v] users.

@@ -140,7 +140,7 @@ def _read(
         return source, reports
     if not callable(reports) and not isinstance(reports, ReportSource):
         is_list, reports = isinstance(reports, list | tuple), plain_array(reports, "frequencies")
-        if reports.dtype.kind not in "biuV":
+        if reports.dtype.kind not in "biuV" and reports.ndim == 1:
             return None, None
         if is_list:
             raise ParameterError(

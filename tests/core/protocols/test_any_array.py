@@ -242,6 +242,14 @@ def test_estimates_are_finite_vectors_of_the_same_items() -> None:
             Estimates(frequencies, errors, n, None)
 
 
+def test_tables_of_floats_are_named_reports_and_users_are_whole() -> None:
+    with pytest.raises(ParameterError, match="bits of reports must be integers"):
+        recover(ORACLES["oue"], np.ones((2, D)), "norm-sub")
+    n: Any = 1.9
+    with pytest.raises(ParameterError, match=r"n must be an integer from 0, not 1\.9"):
+        ORACLES["oue"].simulation.population_tally(np.full(D, 1 / D), n, np.random.default_rng(0))
+
+
 def test_sums_of_counts_do_not_wrap_around() -> None:
     half = 2**62
     for counts in ([half, half, 0], [2**63, 0, 0], [1.0, 0, 0]):
