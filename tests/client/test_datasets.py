@@ -170,6 +170,7 @@ def test_rejects_column_of_shipped_data_set():
         (("a", "b"), [1], "one count for each item"),
         (("a", "a"), [1, 2], "distinct"),
         (("\ud55c", "\u1112\u1161\u11ab"), [1, 2], "distinct"),
+        (("a", 5), [1, 2], "non-empty string; item 1 is not"),
         (("a", 301 * "b"), [1, 2], "item 1 has 301 characters"),
         (("a", "b"), [1, -2], "0 or more"),
     ],

@@ -44,9 +44,6 @@ class RoundParameters:
 
     def __post_init__(self, stored: bool) -> None:
         object.__setattr__(self, "items", tuple(self.items))
-        for i, label in enumerate(self.items):
-            if not isinstance(label, str) or not label:
-                raise ParameterError(f"every item must be a non-empty string; item {i} is not")
         if (fault := labels_fault(self.items, stored)) is not None:
             raise ParameterError(fault)
         oracle = self.oracle
@@ -121,8 +118,6 @@ def label_fault(label: str, key: str) -> str | None:
 
     A label can be written in UTF-8, has no control character, and its `key` is not empty.
     """
-    if not label:
-        return "is empty"
     if not label.isprintable():
         kinds = [unicodedata.category(character) for character in label]
         if "Cs" in kinds:
@@ -140,6 +135,8 @@ def labels_fault(labels: Sequence[str], stored: bool = False) -> str | None:
     """
     first: dict[str, int] = {}
     for i, label in enumerate(labels):
+        if not isinstance(label, str) or not label:
+            return f"every item must be a non-empty string; item {i} is not"
         if len(label) > MAX_LABEL and not stored:
             return f"item {i} has {len(label)} characters, and a label has at most {MAX_LABEL}"
         key = label if stored else label_key(label)
