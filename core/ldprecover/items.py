@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ldprecover._checks import whole
 from ldprecover.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -129,11 +129,8 @@ def target_indices(
         raise ParameterError(f"{names[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
     for target in targets:
-        try:
-            index = operator.index(target)
-        except TypeError:
-            index = -1
-        if isinstance(target, bool) or index < 0 or (d is not None and index >= d):
+        index = whole(target)
+        if index is None or index < 0 or (d is not None and index >= d):
             allowed = "of at least 0" if d is None else f"from 0 to {d - 1}"
             raise ParameterError(
                 f"every {names[0]} must be an integer {allowed}, not {isolated(f'{target!r:.40}')}"

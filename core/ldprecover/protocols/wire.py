@@ -34,7 +34,7 @@ _IMPROBABLE = 1e-9
 def pack(reports: Reports) -> bytes:
     """Return the packed bytes of checked reports of a built-in protocol, of any type of integers.
 
-    `WireForm.pack` also checks them. Raises ParameterError for other arrays.
+    Raises ParameterError for other arrays. `WireForm.checked` checks them.
     """
     array = plain_array(reports, "reports")
     if array.dtype.names is None:
@@ -93,10 +93,6 @@ class WireForm(ABC):
         rows = self.rows(reports)
         self.check(rows)
         return rows
-
-    def pack(self, reports: object) -> bytes:
-        """Return the packed bytes of reports. Raises as `checked` does."""
-        return self.checked(reports).tobytes()
 
     @abstractmethod
     def check(self, reports: Reports) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import check_whole, did_you_mean, finite_vector, real
+from ldprecover._checks import check_real, check_whole, did_you_mean, finite_vector, real
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import noise_note
@@ -263,16 +263,11 @@ class Option:
             return str(value)
         assert self.low is not None
         assert self.high is not None
-        integer, number = isinstance(self.default, int), real(value)
-        if (
-            number is None
-            or not self.low <= number <= self.high
-            or (integer and not number.is_integer())
-        ):
-            kind, form = ("an integer", ".0f") if integer else ("a number", "g")
-            bounds = f"from {self.low:{form}} to {self.high:{form}}"
-            raise ParameterError(f"{self.name} must be {kind} {bounds}, not {value!r:.40}")
-        return type(self.default)(number)
+        if not isinstance(self.default, int):
+            return check_real(self.name, value, self.low, self.high)
+        if (number := real(value)) is not None and number.is_integer():
+            value = int(number)
+        return check_whole(self.name, value, self.low, self.high)
 
 
 def _checked_history(history: object) -> tuple[tuple[FrequencyOracle, Tally], ...]:
