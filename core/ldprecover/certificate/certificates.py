@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ldprecover._checks import real
+from ldprecover._checks import check_whole, real
 from ldprecover.certificate.evidence import Evidence
 from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import SEED_BITS, report_evidence
@@ -200,7 +200,7 @@ def certify(
     else:
         source = ReportSource.of(oracle, reports)
         sets = [np.array(target_indices(items, d, ("item", "items"))) for items in questions]
-        seed = secrets.randbits(SEED_BITS) if seed is None else seed
+        seed = secrets.randbits(SEED_BITS) if seed is None else check_whole("seed", seed, 0)
         evidence = report_evidence(source, sets, malicious_share, error, seed)
     if not evidence.n:
         raise ParameterError("a certificate needs at least one report")

@@ -12,6 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from ldprecover._checks import real
 from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
 from ldprecover.counting.tally import Tally
 from ldprecover.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
@@ -87,7 +88,7 @@ def raise_alarms(
 
         [alarm.name for alarm in raise_alarms(oracle, tally) if alarm.raised]
     """
-    if not LEAST_RATE <= (rate := float(rate)) < 0.5:
+    if not LEAST_RATE <= (real(rate) or 0) < 0.5:
         raise ParameterError(f"rate must be at least {LEAST_RATE:g} and below 0.5, not {rate}")
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")

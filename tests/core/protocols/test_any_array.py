@@ -85,20 +85,37 @@ DTYPES = (
 
 
 def some_arrays(dtype: np.dtype) -> st.SearchStrategy[Any]:
-    elements = None
+    kinds: list[Any] = [None]
     if dtype.kind in "iu":
-        elements = st.integers(0, 1) | st.integers(0, 20) | arrays.from_dtype(dtype)
+        kinds += [st.integers(0, 1), st.integers(0, 20)]
     if dtype.kind == "O":
-        elements = st.sampled_from([0, 1, 2, -1, 1.0, True, "1", None, 2**70])
-    return arrays.arrays(dtype, SHAPES, elements=elements)
+        kinds = [st.sampled_from([0, 1, 2, -1, 1.0, True, "1", None, 2**70]), st.integers(0, 4)]
+    return st.one_of([arrays.arrays(dtype, SHAPES, elements=elements) for elements in kinds])
+
+
+@st.composite
+def reports_of(draw: Any, oracle: FrequencyOracle) -> Any:
+    """Draw reports in some type of integers, of which one may be made another."""
+    items = draw(st.lists(st.integers(0, D - 1), min_size=1, max_size=4))
+    reports = oracle.perturb(items, np.random.default_rng(draw(st.integers(0, 99))))
+    if reports.dtype.names is None:
+        is_matrix = oracle.protocol in BITS and draw(st.booleans())
+        values = oracle.supports(reports) if is_matrix else reports
+        reports = values.astype(draw(INTEGERS | st.just(values.dtype)))
+        if draw(st.booleans()):
+            reports[0] = draw(st.integers(0, 1) | st.integers(0, 60))
+    elif draw(st.booleans()):
+        reports["bucket"][0] = draw(st.integers(0, 9))
+    return reports
 
 
 @each_protocol
 @settings(max_examples=150)
-@given(array=DTYPES.flatmap(some_arrays), form=st.sampled_from(["array", "list", "matrix", "F"]))
+@given(data=st.data(), form=st.sampled_from(["array", "list", "matrix", "F"]))
 def test_any_array_is_counted_as_defined_or_refused(
-    oracle: FrequencyOracle, array: Any, form: str
+    oracle: FrequencyOracle, data: st.DataObject, form: str
 ) -> None:
+    array = data.draw(DTYPES.flatmap(some_arrays) | reports_of(oracle))
     values = array.tolist() if form == "list" else array
     if form == "matrix" and array.ndim == 2:
         values = array.view(np.matrix)
