@@ -130,22 +130,6 @@ class Sample:
         counts[-1, -1] = self.n
         return counts
 
-    def triple_counts(self, items: Int64Array) -> Int64Array:
-        """Return how many reports support three of the m items, (m + 1, m + 1, m + 1).
-
-        Read it at rising indices. Index m stands for no condition.
-        """
-        lines = self.lines(self.supports(items).T)
-        counts = np.zeros((items.size + 1,) * 3, np.int64)
-        for i in range(items.size):
-            both = np.ascontiguousarray(lines[i + 1 :] & lines[i])
-            joint = self.joint(both, both)
-            counts[i, i + 1 : -1, i + 1 : -1] = joint
-            counts[i, i + 1 : -1, -1] = counts[i, -1, i + 1 : -1] = joint.diagonal()
-        counts[np.arange(items.size), -1, -1] = self.count(lines)
-        counts[-1, -1, -1] = self.n
-        return counts
-
     def subset_counts(self, subsets: BoolArray) -> Int64Array:
         """Return the support counts of s subsets of the rows, (s, d).
 

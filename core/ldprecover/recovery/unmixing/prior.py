@@ -193,9 +193,6 @@ class Thresholds:
     pair_items: int = 64
     """Most supported items among whose pairs a set is searched: an attack raises its targets."""
 
-    triple_items: int = 32
-    """The same among triples, of which there are more: 5,000 instead of 42,000."""
-
     rounds: int = 3
     """Sets that are searched one after the other, for several attackers. Chosen for time: each
     takes four to seven passes over the reports."""

@@ -1,9 +1,9 @@
 """Finds sets of items that malicious reports share, and the reports that give themselves away.
 
-Each round searches a set among the pairs of the most supported items, and without success among
-their triples. The number of its items that a report supports is compared with the honest laws. If
-some numbers are far too frequent, such reports are dropped, and the next round looks at the rest:
-so several attackers are found one after the other.
+Each round searches a set among the pairs of the most supported items. The number of its items that
+a report supports is compared with the honest laws. If some numbers are far too frequent, such
+reports are dropped, and the next round looks at the rest: so several attackers are found one after
+the other.
 """
 
 from collections.abc import Callable
@@ -26,13 +26,7 @@ from ldprecover.recovery.unmixing.filters.rules import (
     set_laws,
     total_over_passing,
 )
-from ldprecover.recovery.unmixing.filters.set_scans import (
-    NO_SCORE,
-    best_set,
-    best_set_of_triples,
-    pair_scores,
-    triple_scores,
-)
+from ldprecover.recovery.unmixing.filters.set_scans import NO_SCORE, best_set, pair_scores
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, Int64Array
 
@@ -86,7 +80,7 @@ def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally)
         items = order[~searched[order]][: THRESHOLDS.pair_items]
         search = SetSearch(source, report_filter, items)
         pairs = search.by_pairs()
-        best = search.best(pairs) or search.best(search.by_triples())
+        best = search.best(pairs)
         if best is None:
             members, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
             if score > THRESHOLDS.suspicious and members.size > _UNDECIDED:
@@ -117,13 +111,6 @@ class SetSearch:
         counts = self._total(partial(Sample.pair_counts, items=self.items))
         scores = pair_scores(counts, self.source.oracle)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
-
-    def by_triples(self) -> list[_Scored]:
-        """Return the same by triples, among fewer items: there are many more triples."""
-        oracle, few = self.source.oracle, self.items[: THRESHOLDS.triple_items]
-        counts = self._total(partial(Sample.triple_counts, items=few))
-        scores = triple_scores(counts, oracle.p, oracle.q)
-        return [each for each in map(best_set_of_triples, (scores, -scores)) if each[1] > NO_SCORE]
 
     def best(self, sets: list[_Scored]) -> _Tested | None:
         """Return the test with the highest score, or None if nothing is to be dropped.
