@@ -21,6 +21,8 @@ def plain_array(values: object, name: str) -> NDArray[Any]:
     Raises ParameterError for values that numpy would convert into other ones: packed bytes, masked
     entries, and a bool in a list of integers.
     """
+    if type(values) is np.ndarray and values.ndim:  # most values, and the other tests are slow
+        return values
     if isinstance(values, bytes | bytearray | memoryview) or np.ma.is_masked(values):
         raise ParameterError(
             f"{name} must be an array without masked entries; wire.unpack reads packed bytes"
@@ -132,6 +134,8 @@ def real(value: object) -> float | None:
 
 def whole(value: object) -> int | None:
     """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
+    if type(value) is int:
+        return value
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
