@@ -40,6 +40,7 @@ _PUBLISH_SECONDS = 1.0
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?", re.IGNORECASE)
 _ONCE: dict[bytes, type[ServiceError]] = {
     b"authorization": InvalidParameterError,
+    b"content-encoding": InvalidParameterError,
     b"content-type": InvalidParameterError,
     b"host": HostError,
     b"idempotency-key": InvalidParameterError,
@@ -142,7 +143,9 @@ class HeadChecks:
     """ASGI middleware that rejects an ambiguous head, and a header Host that names none of `names`.
 
     A path has printable characters only: the pattern of a route also matches before a line break at
-    the end, which the rule of a proxy may not. HTTP/1.0 alone allows a request without Host.
+    the end, which the rule of a proxy may not. HTTP/1.0 alone allows a request without Host. A body
+    behind Upgrade never arrives: the parser of uvicorn takes it for the other protocol, and what
+    follows for the next request.
 
     A page of another site can point its own domain name at this server (DNS rebinding). To the
     browser both are then one site, and only Host shows it. No page can do so with `localhost` or an
@@ -156,7 +159,7 @@ class HeadChecks:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if scope["type"] == "http" and (error := self._error(scope)) is not None:
-            app = problem_response(error)
+            app = problem_response(error, {"Connection": "close"})  # the rest may be no request
         await app(scope, receive, send)
 
     def _error(self, scope: Scope) -> ServiceError | None:
@@ -168,6 +171,12 @@ class HeadChecks:
             for name, error in _ONCE.items():
                 if names.count(name) > 1:
                     return error(f"the header {name.decode().title()} must be given once")
+        if (
+            b"upgrade" in headers
+            and has_body(headers)
+            and any(b"upgrade" in v.lower() for n, v in scope["headers"] if n == b"connection")
+        ):
+            return InvalidParameterError("send HTTP/1.1 without the header Upgrade before a body")
         host = headers.get(b"host")
         if host is None:
             is_missing = scope.get("http_version") != "1.0"

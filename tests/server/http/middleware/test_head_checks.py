@@ -96,8 +96,23 @@ def test_host_and_authorization_are_given_once(server: ServerProcess) -> None:
             answer = server.talk(head % (1, fields))
             assert answer.startswith(b"HTTP/1.1 400 ")
             assert b"#host-not-allowed" in answer
-        for fields in (key + key, key + basic, basic + key, b"Authorization:\r\n" + key):
+        gzip, identity = b"Content-Encoding: gzip\r\n", b"content-encoding: identity\r\n"
+        twice = (key + key, key + basic, basic + key, b"Authorization:\r\n" + key)
+        for fields in (*twice, gzip + identity, identity + gzip):
             answer = server.talk(head % (1, own + fields))
             assert answer.startswith(b"HTTP/1.1 422 ")
             assert b"#invalid-parameter" in answer
         assert b"#host-not-allowed" not in server.talk(head % (0, b""))
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 40", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize(
+    "connection", ["Upgrade, HTTP2-Settings", "upgrade\r\nConnection: close", "x,\tUPGRADE"]
+)
+def test_rejects_a_body_behind_upgrade(server: ServerProcess, connection: str, length: str) -> None:
+    """The parser would drop the body and take what comes later for the next request."""
+    head = f"Host: localhost\r\nUpgrade: h2c\r\nConnection: {connection}\r\n{length}\r\n\r\n"
+    for request in ("POST /recover", "GET /rounds", "POST /reports", "PUT /nothing"):
+        answer = server.talk(f"{request} HTTP/1.1\r\n{head}".encode())
+        assert answer.startswith(b"HTTP/1.1 422 ")
+        assert b"without the header Upgrade" in answer
