@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from ldprecover_server.access.access import Access
 from ldprecover_server.analysis.analyses import Analyses
+from ldprecover_server.errors import InvalidRequestError
 from ldprecover_server.http.responses import accepts_gzip, compress
 from ldprecover_server.limits import ANONYMOUS_BYTES, Limits
 from ldprecover_server.rounds import RoundInfo, Rounds
@@ -82,6 +83,11 @@ _Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 async def _reader(request: Request, credentials: _Credentials) -> Caller:
+    allowed = [field.alias for field in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in allowed:
+            reason = f"is not known; there are {', '.join(allowed) or 'no parameters'}"
+            raise InvalidRequestError([(name[:60], reason)])
     key = credentials.credentials if credentials else None
     services = get_services(request)
     return Caller(services, key, await services.access.knows(key), accepts_gzip(request))

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
-from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
@@ -147,7 +146,7 @@ def _invalid_parameters(error: RequestValidationError, route: APIRoute) -> list[
     """Return each invalid parameter, and why it is invalid. Endpoints read bodies themselves."""
     inside = [each | {"loc": each["loc"][1:]} for each in error.errors()]
     value = {each["loc"][0]: each["input"] for each in inside}
-    fields = get_flat_params(route.dependant)
+    fields = route.dependant.query_params
     return invalid_fields(
         inside, value, {"properties": {each.alias: _schema(each) for each in fields}}
     )
@@ -163,10 +162,11 @@ def _schema(field: Any) -> dict[str, Any]:
 def _methods_of(request: Request) -> str:
     """Return the methods of all routes at a path; Starlette names those of one route."""
     routes = request.app.router.routes
-    scopes: list[dict[str, Any]] = [
-        {**request.scope, "method": method} for method in ("DELETE", "GET", "PATCH", "POST", "PUT")
-    ]
     allowed = [
-        s["method"] for s in scopes if any(route.matches(s)[0] is Match.FULL for route in routes)
+        method
+        for method in ("DELETE", "GET", "PATCH", "POST", "PUT")
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes
+        )
     ]
     return ", ".join([*allowed, "HEAD"] if "GET" in allowed else allowed)

@@ -49,3 +49,30 @@ def test_refusal_states_what_is_allowed(
     if slug == "invalid-request":
         error = body["errors"][0]
         assert body["detail"] == f"{error['field']} {error['reason']}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/rounds/{}/alarms?canary[]=a", "rate, canary, format"),
+        ("GET", "/rounds/{}/alarms?rate=0.1&Canary=a", "rate, canary, format"),
+        ("GET", "/rounds?offset=5", "limit, before"),
+        ("GET", "/frequencies?fromat=csv", "format"),
+        ("POST", "/recover?eta=0.4", "format"),
+        ("POST", "/rounds/{}/certificate?round=x", "format"),
+        ("GET", "/plan?domain_size=10&users=10&epsilon=1&sum=4", "domain_size, users, epsilon"),
+        *(("GET", f"/rounds/{{}}{path}?=", "no parameters") for path in ("", "/stats", "/export")),
+        ("POST", "/rounds/{}/close?dry_run=1", "no parameters"),
+        ("DELETE", "/rounds/{}?dry_run=1", "no parameters"),
+        ("GET", "/key?x", "no parameters"),
+    ],
+)
+def test_unknown_query_parameter_is_refused(
+    in_process: InProcess, round: str, method: str, path: str, allowed: str
+) -> None:
+    before = in_process.get(f"/rounds/{round}").json()
+    answer = in_process.request(method, path.format(round), headers=in_process.admin)
+    assert problem_of(answer) == "invalid-request"
+    name = path.rpartition("?")[2].rpartition("&")[2].partition("=")[0]
+    assert answer.json()["detail"].startswith(f"{name} is not known; there are {allowed}")
+    assert in_process.get(f"/rounds/{round}").json() == before

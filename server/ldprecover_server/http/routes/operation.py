@@ -11,6 +11,7 @@ from ldprecover_interface import paths
 from ldprecover_interface.operation import KeyScope, Status, Version
 from ldprecover_server.errors import (
     DatabaseGoneError,
+    InvalidRequestError,
     QueueFullError,
     StorageFullError,
     StoreUnavailableError,
@@ -74,7 +75,9 @@ async def get_version(request: Request) -> Version:
     )
 
 
-@router.get(paths.KEY, responses=problems(UnauthorizedError, StoreUnavailableError))
+@router.get(
+    paths.KEY, responses=problems(UnauthorizedError, StoreUnavailableError, InvalidRequestError)
+)
 async def get_key(caller: Reader) -> KeyScope:
     """Return name and scope of the key in the header Authorization."""
     key = await caller.run(caller.services.access.require, caller.key)
