@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from ldprecover.protocols import MAX_DOMAIN_SIZE, FrequencyOracle
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.wire import pack
 from ldprecover_client.calls import Round, validate_ticket
 from ldprecover_client.errors import (
@@ -86,8 +86,8 @@ def submit_reports(
     keep-alive connections. `key` is a report key for a URL, as a client has its own; without one an
     open round takes one report a submission. If the server limits the key's rate, all connections
     wait. With `tickets` each report is one submission under its ticket; equal or malformed tickets
-    are an error before anything is sent. The round's `oracle` allows larger submissions if its
-    protocol is fast to count. `progress` is called from the caller's
+    are an error before anything is sent. The round's `oracle`, which is fetched if it is not given,
+    checks the reports. `progress` is called from the caller's
     thread before the first submission and after each.
 
     Raises the error of `Client.submit` for the first submission that fails, with a note of how many
@@ -102,14 +102,16 @@ def submit_reports(
         raise ArgumentError(f"connections must be from 1 to {_MAX_CONNECTIONS}")
     if secret is not None and len(secret) < _MIN_SECRET_BYTES:
         raise ArgumentError(f"secret must have at least {_MIN_SECRET_BYTES} bytes")
-    if oracle is not None:
-        reports = oracle.wire.checked(reports)
-    n = len(reports)
-    if not n:
+    if not len(reports):
         return BulkReceipt(0, 0)
+    if oracle is None:
+        with client_of(server, key) as client:
+            oracle = client.parameters(round_id).parameters.oracle
+    reports = oracle.wire.checked(reports)
+    n = len(reports)
     if tickets is not None:
         _check_tickets(tickets, n)
-    size = 1 if tickets is not None else min(batch_size, _largest_size(reports, oracle))
+    size = 1 if tickets is not None else min(batch_size, _largest_size(oracle))
     accepted = duplicates = 0
     stop = threading.Event()
 
@@ -256,8 +258,7 @@ def _check_tickets(tickets: Sequence[str], n: int) -> None:
         validate_ticket(ticket)
 
 
-def _largest_size(reports: NDArray[Any], oracle: FrequencyOracle | None) -> int:
+def _largest_size(oracle: FrequencyOracle) -> int:
     """Return the most reports that one submission may have under a server's default limits."""
-    fit = max(1, MAX_BODY_BYTES // len(pack(reports[:1])))
-    hash_tests = MAX_DOMAIN_SIZE if oracle is None else oracle.hash_tests
-    return min(fit, MAX_HASH_TESTS // hash_tests) if hash_tests else fit
+    fit = max(1, MAX_BODY_BYTES // oracle.wire.size)
+    return min(fit, MAX_HASH_TESTS // oracle.hash_tests) if oracle.hash_tests else fit
