@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Tally:
     """A summary of n reports, from which their protocol reads the support counts C(v).
 
-    For most protocols the summary is the counts. Tallies add and subtract exactly, in any order and
-    split.
+    For most protocols the summary is the counts; it is copied and read-only. Tallies add and
+    subtract exactly, in any order and split.
 
         tally = Tally.of(oracle, reports) + Tally.of(oracle, more_reports)
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
@@ -38,7 +38,9 @@ class Tally:
         if summary.ndim != 1:
             raise ParameterError("counts must be a one-dimensional array of integers")
         object.__setattr__(self, "n", n)
-        object.__setattr__(self, "summary", summary.astype("<i8", copy=False))
+        summary = summary.astype("<i8")
+        summary.flags.writeable = False
+        object.__setattr__(self, "summary", summary)
 
     @classmethod
     def empty(cls, size: int) -> Tally:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover import FrequencyOracle, ParameterError, Tally
+from ldprecover import GRR, FrequencyOracle, ParameterError, Tally
 
 
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 300), max_size=6))
@@ -77,3 +77,12 @@ def test_equal_tallies_have_equal_counts_and_number() -> None:
     assert tally != (1, 2)
     with pytest.raises(TypeError, match="unhashable"):
         hash(tally)
+
+
+def test_counts_that_change_later_leave_a_tally_alone() -> None:
+    counts = np.array([1, 2])
+    tally = Tally(counts, 5)
+    counts += 3
+    assert tally == Tally([1, 2], 5)
+    with pytest.raises(ValueError, match="read-only"):
+        tally.counts(GRR(1.0, 2))[0] = 0
