@@ -72,6 +72,7 @@ class Settings(BaseSettings):
         frozen=True,
         use_attribute_docstrings=True,
         hide_input_in_errors=True,
+        str_strip_whitespace=True,  # a file of a secret ends with a line break
     )
 
     @model_validator(mode="before")

@@ -87,3 +87,19 @@ def test_settings_and_their_errors_show_no_secret(wrong: dict[str, Any]) -> None
         shown = "".join(traceback.format_exception(error))
     assert next(iter(wrong)) in shown or "database_url" in wrong
     assert MARK not in shown
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", " ", "\t"])
+def test_white_space_at_the_ends_is_no_part_of_a_setting(
+    monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """No header could carry such a key, and no proxy would name such a host."""
+    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", f" {MARK}{end}")
+    monkeypatch.setenv("LDPRECOVER_DATABASE_URL", f" sqlite:///x.db{end}")
+    monkeypatch.setenv("LDPRECOVER_HOST", f"::1{end}")
+    settings = Settings()
+    assert (settings.secret_key, settings.database_url) == (MARK, "sqlite:///x.db")
+    assert settings.is_local
+    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", MARK[1:] + end)
+    with pytest.raises(ValidationError, match="at least 16"):
+        Settings()

@@ -86,8 +86,9 @@ async def _reader(request: Request, credentials: _Credentials) -> Caller:
     allowed = [field.alias for field in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in allowed:
-            reason = f"is not known; there are {', '.join(allowed) or 'no parameters'}"
-            raise InvalidRequestError([(name[:60], reason)])
+            raise InvalidRequestError(
+                [(name[:60], f"is not known; there are {', '.join(allowed) or 'no parameters'}")]
+            )
     key = credentials.credentials if credentials else None
     services = get_services(request)
     return Caller(services, key, await services.access.knows(key), accepts_gzip(request))

@@ -99,16 +99,14 @@ def install(app: FastAPI) -> None:
     documented.include_router(_submissions, prefix=paths.ROUND)
 
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = get_openapi(
-                title=app.title,
-                version=app.version,
-                description=_DESCRIPTION,
-                routes=[*app.routes, *documented.routes],
-            )
-            _complete(document)
-            app.openapi_schema = document
-        return app.openapi_schema
+        document = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=_DESCRIPTION,
+            routes=[*app.routes, *documented.routes],
+        )
+        _complete(document)
+        return document
 
     app.openapi = openapi  # type: ignore[method-assign]
 
@@ -133,9 +131,9 @@ def _complete(document: dict[str, Any]) -> None:
         for operation in operations.values():
             if path.endswith(paths.REPORTS):
                 operation["requestBody"] = _submission(forms)
-            # FastAPI adds its own 422 to calls that declare none: any text may name a round.
+            # FastAPI adds its own 422 to calls that declare none.
             if "application/json" in operation["responses"].get("422", {}).get("content", {}):
-                del operation["responses"]["422"]
+                operation["responses"]["422"] = problems(errors.InvalidRequestError)[422]
             # Calls that also exist at the root take the round from a dependency.
             parameters = operation.get("parameters", [])
             if "{round}" in path and not any(each["in"] == "path" for each in parameters):

@@ -29,7 +29,7 @@ ADMIN = (errors.UnauthorizedError, errors.ForbiddenError)
 STORAGE = (errors.BusyError, errors.StoreUnavailableError)
 """Errors of calls that read or write the database."""
 
-READ = (*ADMIN, *STORAGE, errors.RoundNotFoundError)
+READ = (*ADMIN, *STORAGE, errors.InvalidRequestError, errors.RoundNotFoundError)
 """Errors of calls that read a round."""
 
 BODY = (
@@ -63,8 +63,6 @@ SECURITY_HEADERS = MappingProxyType(
 )
 """The headers of every response that does not set its own: browsers do not guess types, show no
 response in a frame, and load nothing. Problems have them everywhere."""
-
-_CACHED = 64  # schemas of parameters
 
 
 class ProblemResponse(Response):
@@ -146,13 +144,11 @@ def _invalid_parameters(error: RequestValidationError, route: APIRoute) -> list[
     """Return each invalid parameter, and why it is invalid. Endpoints read bodies themselves."""
     inside = [each | {"loc": each["loc"][1:]} for each in error.errors()]
     value = {each["loc"][0]: each["input"] for each in inside}
-    fields = route.dependant.query_params
-    return invalid_fields(
-        inside, value, {"properties": {each.alias: _schema(each) for each in fields}}
-    )
+    schemas = {each.alias: _schema(each) for each in route.dependant.query_params}
+    return invalid_fields(inside, value, {"properties": schemas})
 
 
-@lru_cache(_CACHED)
+@lru_cache
 def _schema(field: Any) -> dict[str, Any]:
     """Return the JSON schema of a parameter."""
     annotated: Any = Annotated[field.field_info.annotation, field.field_info]

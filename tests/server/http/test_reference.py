@@ -90,6 +90,11 @@ def test_every_error_is_described_as_a_problem(document: dict[str, Any]) -> None
         assert any(int(status) < 300 for status in operation["responses"]), (method, path)
 
 
+def test_calls_that_check_their_query_declare_its_error(document: dict[str, Any]) -> None:
+    unchecked = {path for _, path, each in operations(document) if "422" not in each["responses"]}
+    assert unchecked == {"/healthz", "/readyz", "/metrics", "/version"}
+
+
 def test_paths_describe_the_identifier_of_a_round(document: dict[str, Any]) -> None:
     for _, path, operation in operations(document):
         named = [p for p in operation.get("parameters", []) if p["in"] == "path"]

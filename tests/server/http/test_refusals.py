@@ -76,3 +76,12 @@ def test_unknown_query_parameter_is_refused(
     name = path.rpartition("?")[2].rpartition("&")[2].partition("=")[0]
     assert answer.json()["detail"].startswith(f"{name} is not known; there are {allowed}")
     assert in_process.get(f"/rounds/{round}").json() == before
+
+
+@pytest.mark.parametrize("query", ["round=x", "dry_run", "Idempotency-Key=abc"])
+def test_submission_with_a_query_is_refused(in_process: InProcess, round: str, query: str) -> None:
+    before = in_process.get(f"/rounds/{round}").json()
+    for path in ("/reports", f"/rounds/{round}/reports"):
+        answer = in_process.post(f"{path}?{query}", json={"reports": [1]}, headers=in_process.admin)
+        assert problem_of(answer) == "invalid-parameter"
+    assert in_process.get(f"/rounds/{round}").json() == before

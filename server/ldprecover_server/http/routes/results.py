@@ -21,7 +21,6 @@ from ldprecover_interface.certificates import CertificateRequest, Certified, cer
 from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
 from ldprecover_server.errors import (
     InvalidParameterError,
-    InvalidRequestError,
     NoReportsError,
     ReportsGoneError,
     RoundOpenError,
@@ -59,7 +58,7 @@ _NUMBERS = to_json(ITEMS)
     responses={
         200: AS_CSV,
         304: {"description": "No report was added since the response with this ETag."},
-        **problems(*READ, InvalidRequestError),
+        **problems(*READ),
     },
     openapi_extra=KEY_IF_NEEDED,
 )
@@ -343,7 +342,6 @@ async def list_methods(round: ReadableRound, caller: Reader) -> Methods:
             *ANALYSIS,
             NoReportsError,
             ReportsGoneError,
-            InvalidRequestError,
             InvalidParameterError,
         ),
     },

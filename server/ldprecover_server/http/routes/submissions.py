@@ -66,6 +66,8 @@ class SubmissionEndpoint:
     async def _submit(self, scope: Scope, body: Body) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowedError(f"{scope['method']} {scope['path'][:200]}", "POST")
+        if scope["query_string"]:
+            raise InvalidParameterError("reports have no query parameters")
         rounds = self._services.rounds
         identifier = scope["path_params"].get("round", CURRENT)
         round = rounds.cached(identifier)
