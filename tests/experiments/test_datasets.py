@@ -162,8 +162,9 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
         (np.array([None, ""], dtype=object), "from 2 to"),
         (pa.array([[1], [2]]), "text or a number"),
         (pd.Series([[1], [2]]), "text or a number"),
+        (np.array(["a", pd.NA], dtype=object), "text or a number"),
     ],
-    ids=["list", "matrix", "one item", "nothing", "lists", "lists of pandas"],
+    ids=["list", "matrix", "one item", "nothing", "lists", "lists of pandas", "missing of pandas"],
 )
 def test_rejects_data_without_items(source: Any, message: str) -> None:
     with pytest.raises(DatasetError, match=message):
@@ -178,8 +179,11 @@ def test_rejects_data_without_items(source: Any, message: str) -> None:
         pd.Series([3, 3, 5]).value_counts(),
         pd.Series(PETS).groupby(PETS).size(),
         pd.Series([3, 1], index=pd.Categorical(["cat", "dog"])),
+        pd.Series([3, 3, 5]).groupby(pd.Series([7, 7, 8], name="age")).size(),
+        pd.Series([True, True, False]).value_counts().rename("users"),
+        pd.Series(pd.to_datetime(["2020", "2020", "2021"])).value_counts().rename("users"),
     ],
-    ids=["labels", "shares", "numbers", "groups", "categories"],
+    ids=["labels", "shares", "numbers", "groups", "categories", "ages", "truths", "times"],
 )
 def test_counts_in_a_series_are_not_taken_for_values(counts: Any) -> None:
     with pytest.raises(DatasetError, match=r"dict\(series\) for counts, series\.to_numpy\(\)"):
@@ -201,3 +205,30 @@ def test_counts_of_a_mapping_are_integers_of_a_sum_below_two_to_the_63() -> None
             dataset_of(dict(zip("abc", counts, strict=True)))
     with pytest.raises(DatasetError, match=r"entry|float64"):
         Dataset("pets", ("cat", "dog"), np.array([1.9, 1.0]), "a survey")
+
+
+def test_missing_nanoseconds_are_left_out() -> None:
+    """numpy lists them as integers."""
+    times = dataset_of(np.array(["2020", "2021", "NaT", "NaT", "NaT"], "M8[ns]"))
+    assert [label[:4] for label in times.items] == ["2020", "2021"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(["a", 1, "a"], dtype=object),
+        pd.Series([("a", 1), ("b", 2), ("a", 1)]),
+        pd.cut(pd.Series([1, 9, 1]), 2),
+        pd.Series([1j, 2, 1j]),
+        pd.Series(pd.arrays.SparseArray([0, 1, 0])),
+        pd.Series(pd.PeriodIndex(["2020", "2021", "2020"], freq="D")),
+    ],
+    ids=["mixed", "tuples", "intervals", "complex", "sparse", "periods"],
+)
+def test_series_that_arrow_does_not_read_is_counted(values: pd.Series) -> None:
+    assert dataset_of(values).counts.tolist() == [2, 1]
+
+
+def test_counted_record_batch_is_taken_as_it_is() -> None:
+    pets = dataset_of(pa.record_batch({"item": ["cat", "dog"], "count": [1, 2]}))
+    assert (pets.items, pets.counts.tolist()) == (("cat", "dog"), [1, 2])

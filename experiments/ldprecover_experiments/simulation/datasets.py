@@ -65,7 +65,8 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
         return _as_they_are(called, source, list(source.values()), "values in memory")
     index = getattr(getattr(source, "index", None), "dtype", None)  # of a pandas Series
     is_counted = getattr(source, "name", "") in ("count", "proportion")  # by `value_counts`
-    if index is not None and (index.kind == "O" or is_counted) and source.dtype.kind in "iuf":
+    is_label = index is not None and (index.kind not in "iu" or source.index.name is not None)
+    if (is_label or is_counted) and source.dtype.kind in "iuf":
         raise DatasetError(
             f"{called}: numbers by label may be counts or values: dict(series) for counts, "
             "series.to_numpy() for one value a user"
@@ -89,9 +90,8 @@ def _of_values(called: str, source: Any, column: str | None, origin: str) -> Dat
                 f"{called}: a table of several columns needs the name of the column to count, or "
                 "the columns item and count"
             )
-        items, counts = (source[each].to_numpy() for each in ("item", "count"))
-        items = np.asarray(items).tolist()
-        return _as_they_are(called, items, counts, origin)
+        items, counts = (np.asarray(source[each]) for each in ("item", "count"))
+        return _as_they_are(called, items.tolist(), counts, origin)
     return _counted(called, _values(called, source), origin)
 
 
@@ -131,20 +131,20 @@ def _values(name: str, source: Any) -> Iterable[Any]:
     if arrow and find_spec("pyarrow") is not None:
         import pyarrow as pa
 
-        array = (
-            pa.chunked_array(source) if hasattr(source, "__arrow_c_stream__") else pa.array(source)
-        )
         try:
+            has_chunks = hasattr(source, "__arrow_c_stream__")
+            array = pa.chunked_array(source) if has_chunks else pa.array(source)
             counts = array.value_counts().to_pylist()  # without a copy
             return Counter({each["values"]: each["counts"] for each in counts})
-        except pa.ArrowNotImplementedError:
-            raise DatasetError(f"{name}: every value must be a text or a number") from None
+        except (pa.ArrowException, TypeError):  # mixed types, which numpy reads
+            source = np.asarray(source)
     if hasattr(source, "to_numpy"):
         source = source.to_numpy()
     if isinstance(source, np.ndarray):
         if source.ndim != 1:
             raise DatasetError(f"{name}: values must be one-dimensional, one a user")
-        values: list[Any] = source.tolist()
+        # A list of nanoseconds would be one of integers, and its missing times a value.
+        values: list[Any] = list(source) if source.dtype.kind in "mM" else source.tolist()
         return values
     needed = (
         "reading Arrow data needs pyarrow"
@@ -158,10 +158,10 @@ def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:
     counts_by_item: Counter[str] = Counter()
     try:
         counter = values if isinstance(values, Counter) else Counter(values)
+        for value, times in counter.items():
+            counts_by_item[_label(value)] += times
     except TypeError:
         raise DatasetError(f"{name}: every value must be a text or a number") from None
-    for value, times in counter.items():
-        counts_by_item[_label(value)] += times
     items, counts, blank = count_values(counts_by_item)
     left_out = f"; {blank} blank ones left out" if blank else ""
     return Dataset(name, items, counts, source + left_out)
