@@ -93,7 +93,7 @@ def raise_alarms(
     if tally.n < 1:
         raise ParameterError("alarms need at least one report")
     indices = canary_indices(canaries, oracle.domain_size)
-    source = None if reports is None else ReportSource.of(oracle, reports)
+    source = None if reports is None else ReportSource.of(oracle, reports, tally)
     round = _Round(oracle, tally, source, rate, indices)
     results = ((name, test(round)) for name, test in ALARMS.items())
     return tuple(

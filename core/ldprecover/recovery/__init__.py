@@ -146,5 +146,5 @@ def _read(
             raise ParameterError(
                 "frequencies must be floats, and reports an array: np.array(data) of a list"
             )
-    source = ReportSource.of(oracle, reports)
+    source = ReportSource.of(oracle, reports, tally)
     return source, source.tally() if tally is None else tally

@@ -64,15 +64,20 @@ class ReportSource:
         self._passes = 0
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, reports: object) -> ReportSource:
+    def of(
+        cls, oracle: FrequencyOracle, reports: object, tally: Tally | None = None
+    ) -> ReportSource:
         """Return the source of reports in any form: itself, an array, or a function.
 
         Raises ParameterError for a source of another oracle, and for what `WireForm.rows` rejects.
+        A pass raises it for another number of reports than that of the `tally`.
         """
         if not isinstance(reports, ReportSource):
-            return ReportSource(oracle, cast(Reports, reports))
+            reports = ReportSource(oracle, cast(Reports, reports))
         if reports.oracle != oracle:
             raise ParameterError(f"reports are of the oracle {reports.oracle}, not of {oracle}")
+        if tally is not None:
+            reports.n = tally.n
         return reports
 
     @classmethod
@@ -154,7 +159,8 @@ class ReportSource:
             self._report_progress(read)
         if self.n not in (None, read):
             raise ParameterError(
-                f"reports must be the same in each pass, not {self.n} and then {read}"
+                f"reports must be the same in each pass and in their tally, not {self.n} and then "
+                f"{read}"
             )
         self.n = read
         self._passes += 1

@@ -19,7 +19,7 @@ from ldprecover import (
     Tally,
     recover,
 )
-from ldprecover.recovery import METHODS, ReportSource, reports
+from ldprecover.recovery import METHODS, RecoveryInputs, ReportSource, reports, run_method
 from ldprecover.recovery.methods.kmeans import two_means
 from ldprecover.recovery.methods.likelihood import counts_likelihood
 
@@ -47,18 +47,24 @@ def poisoned(protocol: str) -> np.ndarray:
 
 
 def recovered(
-    protocol: str, name: str, source: Any = None, rows: np.ndarray | None = None, **fields: object
+    protocol: str,
+    name: str,
+    source: Any = None,
+    rows: np.ndarray | None = None,
+    times: int = 1,
+    **fields: object,
 ) -> Recovery:
-    """Return the recovery from the rows, by default `poisoned`; `source` is a source of them."""
+    """Return the recovery from the rows, by default `poisoned`; `source` has them some times."""
     oracle = ORACLES[protocol]
     rows = poisoned(protocol) if rows is None else rows
     targets = TARGETS[0][:1] if name == "conditional-probability" else TARGETS[0]
     arguments: dict[str, Any] = {"targets": targets, "options": OPTIONS.get(name, {}), **fields}
+    tally = Tally.of(oracle, rows)
     return recover(
         oracle,
         rows if source is None else source,
         RecoveryRequest(name, **arguments),
-        tally=Tally.of(oracle, rows),
+        tally=Tally(tally.summary * times, tally.n * times),
     )
 
 
@@ -77,7 +83,7 @@ def test_rejects_reports_that_change_between_passes() -> None:
     sizes = itertools.chain([1_500], itertools.repeat(1_499))
     source = ReportSource(OUE(1, D), lambda: iter([np.zeros((next(sizes), 8), np.uint8)]))
     source.tally()
-    with pytest.raises(ParameterError, match="the same in each pass, not 1500 and then 1499"):
+    with pytest.raises(ParameterError, match="in their tally, not 1500 and then 1499"):
         source.tally()
 
 
@@ -99,7 +105,7 @@ def test_memory_of_a_method_does_not_grow_with_reports(name: str) -> None:
     def peak(blocks: int) -> int:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        recovered("oue", name, lambda: itertools.repeat(rows, blocks), rows, **fields)
+        recovered("oue", name, lambda: itertools.repeat(rows, blocks), rows, blocks, **fields)
         return tracemalloc.get_traced_memory()[1] - before
 
     recovered("oue", name, rows, rows)  # fill caches first
@@ -163,17 +169,19 @@ def test_em_holds_no_more_bits_than_its_bound(monkeypatch: pytest.MonkeyPatch) -
     """2000 reports of 64 bits are held and one more is not."""
     monkeypatch.setattr("ldprecover.recovery.methods.likelihood._MAX_BITS", 2_000 * 64)
     rows = poisoned("oue")
-    recovered("oue", "em", rows[:2_000])
+    recovered("oue", "em", rows=rows[:2_000])
     with pytest.raises(
         ParameterError, match="em holds 60 bits a report: there are too many reports for it"
     ):
-        recovered("oue", "em", rows[:2_001])
+        recovered("oue", "em", rows=rows[:2_001])
 
 
 @pytest.mark.parametrize("name", READING)
 def test_error_without_reports(name: str) -> None:
+    oracle, request = ORACLES["oue"], RecoveryRequest(name, targets=TARGETS[0][:1])
+    source = ReportSource(oracle, lambda: iter(()))
     with pytest.raises(ParameterError, match=r"no reports|too few reports, 0|all 0 reports"):
-        recovered("oue", name, lambda: iter(()))
+        run_method(RecoveryInputs(oracle, np.full(D, 1 / D), request, reports=source))
 
 
 def test_progress_is_reported_after_each_block() -> None:

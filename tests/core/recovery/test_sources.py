@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import CountsAloneWarning, ParameterError, RecoveryRequest, Tally, recover
+from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import GRR, OUE
 from ldprecover.recovery import ReportSource
 
@@ -37,6 +38,14 @@ def test_a_tally_stands_for_its_frequencies_and_n() -> None:
         recover(ORACLE, FREQUENCIES.tolist(), RSN, n=TALLY.n),
     )
     assert by_tally.recovered.tolist() == by_frequencies.recovered.tolist()
+
+
+def test_rejects_reports_that_are_not_those_of_the_tally() -> None:
+    for reports in (REPORTS[1:], lambda: [REPORTS, REPORTS], ReportSource(ORACLE, REPORTS[:0])):
+        with pytest.raises(ParameterError, match="in their tally, not 3000 and then"):
+            recover(ORACLE, reports, "unmix", tally=TALLY)
+        with pytest.raises(ParameterError, match="in their tally, not 3000 and then"):
+            raise_alarms(ORACLE, TALLY, reports)
 
 
 def test_a_given_tally_saves_the_pass_that_counts() -> None:
