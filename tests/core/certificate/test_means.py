@@ -27,7 +27,7 @@ def tally_of(
 ) -> Tally:
     """Return the tally of honest users' reports and of malicious ones of an item."""
     oracle = frequency_oracle("grr", epsilon, 2)
-    counts = Tally.of(oracle, oracle.perturb(round_numbers(numbers, rng), rng)).counts(oracle)
+    counts = oracle.support_counts(oracle.perturb(round_numbers(numbers, rng), rng))
     counts[item] += malicious
     return Tally(counts, numbers.size + malicious)
 
