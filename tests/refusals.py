@@ -86,6 +86,8 @@ REFUSALS: dict[str, list[Row]] = {
         ),
         ("method", {"\n": 1}, "method must be a string, not an object of 1 fields", ""),
         ("colour", "red", "colour is not known; there are eta, targets, method,", ""),
+        ("eta\u200b", 0.1, "eta\\u200b is not known; there are eta,", ""),
+        ("\u202e\u05d0", 0.1, "\\u202e\\u05d0 is not known; there are eta,", ""),
         ("", [], "body must be an object, not []", ""),
     ],
     "certificate": [

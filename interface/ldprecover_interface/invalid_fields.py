@@ -73,7 +73,7 @@ def _follow(error: Mapping[str, Any], value: Any, schema: Schema) -> tuple[str, 
     for position, part in enumerate(error["loc"]):
         if isinstance(value, Mapping) and (part in value or position == missing):
             value = value.get(part)
-            path.append(str(part)[:_SHOWN])
+            path.append(ascii(part[:_SHOWN])[1:-1])
             inner = [
                 each.get("properties", {}).get(part, each.get("additionalProperties"))
                 for each in alternatives

@@ -36,7 +36,7 @@ def _parse_list(value: Any) -> Any:
         return value
     if value.lstrip().startswith("["):
         return json.loads(value)
-    return [item.strip() for item in value.split(",") if item.strip()]
+    return [item for item in value.split(",") if item.strip()]
 
 
 def _check_origin(value: str) -> str:

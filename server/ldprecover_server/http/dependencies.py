@@ -86,9 +86,8 @@ async def _reader(request: Request, credentials: _Credentials) -> Caller:
     allowed = [field.alias for field in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in allowed:
-            raise InvalidRequestError(
-                [(name[:60], f"is not known; there are {', '.join(allowed) or 'no parameters'}")]
-            )
+            reason = f"is not known; there are {', '.join(allowed) or 'no parameters'}"
+            raise InvalidRequestError([(ascii(name[:60])[1:-1], reason)])
     key = credentials.credentials if credentials else None
     services = get_services(request)
     return Caller(services, key, await services.access.knows(key), accepts_gzip(request))

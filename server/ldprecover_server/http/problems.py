@@ -1,6 +1,5 @@
 """Problems (RFC 9457): the response to every error, and the handlers that make it."""
 
-import logging
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -20,8 +19,6 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.problems import MEDIA_TYPE, Problem
 from ldprecover_server import errors
-
-_log = logging.getLogger(__name__)
 
 ADMIN = (errors.UnauthorizedError, errors.ForbiddenError)
 """Errors of calls that need a key."""
@@ -111,8 +108,9 @@ def install(app: FastAPI) -> None:
 
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        fields = _invalid_parameters(error, request.scope["route"])
-        return problem_response(errors.InvalidRequestError(fields))
+        return problem_response(
+            errors.InvalidRequestError(_invalid_parameters(error, request.scope["route"]))
+        )
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

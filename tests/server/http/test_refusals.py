@@ -1,6 +1,7 @@
 """Requests that are refused over HTTP; see `tests.refusals`."""
 
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -57,6 +58,8 @@ def test_refusal_states_what_is_allowed(
         ("GET", "/rounds/{}/alarms?canary[]=a", "rate, canary, format"),
         ("GET", "/rounds/{}/alarms?rate=0.1&Canary=a", "rate, canary, format"),
         ("GET", "/rounds?offset=5", "limit, before"),
+        ("GET", "/rounds?limit%E2%80%8B=5", "limit, before"),
+        ("GET", "/frequencies?f%D0%BErmat=csv", "format"),
         ("GET", "/frequencies?fromat=csv", "format"),
         ("POST", "/recover?eta=0.4", "format"),
         ("POST", "/rounds/{}/certificate?round=x", "format"),
@@ -73,7 +76,7 @@ def test_unknown_query_parameter_is_refused(
     before = in_process.get(f"/rounds/{round}").json()
     answer = in_process.request(method, path.format(round), headers=in_process.admin)
     assert problem_of(answer) == "invalid-request"
-    name = path.rpartition("?")[2].rpartition("&")[2].partition("=")[0]
+    name = ascii(unquote(path).rpartition("?")[2].rpartition("&")[2].partition("=")[0])[1:-1]
     assert answer.json()["detail"].startswith(f"{name} is not known; there are {allowed}")
     assert in_process.get(f"/rounds/{round}").json() == before
 
