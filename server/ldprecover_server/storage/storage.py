@@ -18,7 +18,7 @@ from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
 from ldprecover_server.storage.rounds import Rounds
-from ldprecover_server.storage.schema import rounds, secrets
+from ldprecover_server.storage.schema import metadata, rounds, secrets
 from ldprecover_server.storage.segments import Segments
 from ldprecover_server.storage.snapshots import Snapshot, open_snapshot
 from ldprecover_server.storage.verdicts import Verdicts
@@ -70,6 +70,13 @@ class Storage(Repository):
                 migrations.migrate(self.database)
             else:
                 migrations.check(self.database)
+            if migrate:
+                # Without a table, a column, or a right that the server needs, one of these fails.
+                with self.database.write() as connection:
+                    for table in metadata.sorted_tables:
+                        no_rows = sa.select(table).where(sa.false()).with_for_update()
+                        connection.execute(sa.insert(table).from_select(table.c.keys(), no_rows))
+                        connection.execute(sa.delete(table).where(sa.false()))
 
     def migrate(self) -> list[str]:
         """Upgrade the schema to this version's; return the revisions that ran.
@@ -145,10 +152,10 @@ def _connect(url: str, pool_size: int, statement_seconds: float | None) -> Datab
         raise ConfigurationError(
             "Postgres needs the extra: pip install 'ldprecover[postgres]'"
         ) from error
-    except (ArgumentError, ValueError):  # whose text may have a part of the password
+    except (ArgumentError, ValueError, OSError):  # whose text may have a part of the password
         raise ConfigurationError(_UNREADABLE) from None
     form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
-    if parsed.drivername.partition("+")[0] in ("postgres", "postgresql"):
+    if parsed.drivername.startswith("postgres"):
         form += f": write postgresql+psycopg:// for {parsed.drivername}:// and keep the rest"
     raise ConfigurationError(form)
 

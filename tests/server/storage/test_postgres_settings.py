@@ -198,3 +198,40 @@ def test_database_in_another_encoding_is_refused(cluster: Cluster, encoding: str
                 ConfigurationError, match=f"server_encoding is {encoding}, not UTF8"
             ):
                 call(settings)
+
+
+RIGHTS = "SELECT, INSERT, UPDATE, DELETE"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        *(
+            (f"REVOKE {right} ON {table} FROM app", f"permission denied for table {table}")
+            for table in ("keys", "segments", "tallies", "verdicts")
+            for right in RIGHTS.split(", ")
+        ),
+        ("ALTER TABLE tallies ENABLE ROW LEVEL SECURITY", 'row-level security.*"tallies"'),
+        (
+            "ALTER ROLE app SET default_transaction_read_only = on",
+            "default_transaction_read_only is on, not off; name its primary",
+        ),
+    ],
+)
+def test_role_without_a_right_does_not_serve(
+    fresh: str, cluster: Cluster, change: str, reason: str
+) -> None:
+    """Its server would answer with a 500, or not find the reports that a policy hides."""
+    url = make_url(fresh)
+    with ExitStack() as undo:
+        admin = undo.enter_context(cluster.connect(str(url.database)))
+        admin.execute("CREATE ROLE app LOGIN")
+        undo.callback(admin.execute, "DROP ROLE app")
+        undo.callback(admin.execute, "DROP OWNED BY app")
+        admin.execute(f"GRANT {RIGHTS} ON ALL TABLES IN SCHEMA public TO app")
+        app = url.set(username="app").render_as_string(hide_password=False)
+        with closing(Storage(app)) as storage:
+            storage.prepare(claim=True)
+        admin.execute(change)
+        with closing(Storage(app)) as storage, pytest.raises(ConfigurationError, match=reason):
+            storage.prepare(claim=True)

@@ -1,5 +1,6 @@
 """The file of a SQLite server: its owner, its mode, and what happens if it is removed."""
 
+import shutil
 import sqlite3
 import stat
 import threading
@@ -9,12 +10,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from tests.server.conftest import InProcess, StartInProcess, problem_of
+from tests.server.storage.conftest import open_round
 
 from ldprecover_server import ConfigurationError, Settings, create_key, serve
 from ldprecover_server.errors import DatabaseGoneError, StoreUnavailableError
 from ldprecover_server.storage import Storage
 
 pytestmark = pytest.mark.sqlite
+
+
+def prepare(path: Path) -> None:
+    with closing(Storage(f"sqlite:///{path}")) as storage:
+        storage.prepare(claim=True)
 
 
 def file_of(app: InProcess) -> Path:
@@ -120,8 +127,65 @@ def test_options_of_the_url_are_refused(tmp_path: Path, options: str) -> None:
 def test_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "ldprecover.db"
     path.symlink_to(tmp_path / "nowhere" / "ldprecover.db")
-    with pytest.raises(ConfigurationError, match=r"cannot open .*: No such file"):
+    with pytest.raises(ConfigurationError, match=r"folder of the database .*nowhere"):
         serve(Settings(database_url=f"sqlite:///{path}", port=0))
+
+
+def test_file_under_a_second_name_is_refused(tmp_path: Path, migrated_file: Path) -> None:
+    """Its log lies beside the name by which it was opened, and only there SQLite finds it."""
+    path, soft, hard = (tmp_path / name for name in ("served.db", "soft.db", "hard.db"))
+    shutil.copy(migrated_file, path)
+    soft.symlink_to(path)
+    with closing(Storage(f"sqlite:///{path}")) as storage:
+        storage.prepare(claim=True)
+        with pytest.raises(ConfigurationError, match=r"another server has .*served\.db open"):
+            prepare(soft)
+        hard.hardlink_to(path)
+        with pytest.raises(ConfigurationError, match=r"hard\.db has a second name"):
+            prepare(hard)
+
+
+def test_link_that_changes_its_target_keeps_the_file(tmp_path: Path, migrated_file: Path) -> None:
+    link, files = tmp_path / "link.db", [tmp_path / "a.db", tmp_path / "b.db"]
+    for file in files:
+        shutil.copy(migrated_file, file)
+    link.symlink_to(files[0])
+    with closing(Storage(f"sqlite:///{link}")) as storage:
+        storage.prepare(claim=True)
+        before = files[1].read_bytes()
+        link.unlink()
+        link.symlink_to(files[1])
+        storage.database.engine.dispose()
+        open_round(storage)
+        assert files[1].read_bytes() == before
+    assert not files[1].with_name("b.db-wal").exists()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a" * 256, "a" * 5000], ids=["NUL", "256", "5000"])
+def test_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="the database"):
+        prepare(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE verdicts",
+        "ALTER TABLE tallies DROP COLUMN token",
+        "DROP TABLE labels; CREATE VIEW labels AS SELECT 1 AS round, '' AS items",
+    ],
+)
+def test_schema_that_was_changed_by_hand_is_refused(
+    tmp_path: Path, migrated_file: Path, change: str
+) -> None:
+    path = tmp_path / "changed.db"
+    shutil.copy(migrated_file, path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(change)
+    with pytest.raises(
+        ConfigurationError, match=r"cannot serve as database: .*(table|column|view)"
+    ):
+        prepare(path)
 
 
 def test_file_system_without_a_log_is_refused(tmp_path: Path) -> None:

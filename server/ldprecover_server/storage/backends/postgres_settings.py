@@ -20,10 +20,15 @@ SET default_transaction_isolation = 'read committed';
 SET statement_timeout = '1min';
 SET lock_timeout = '30s';
 SET client_encoding = 'UTF8';
+SET row_security = 'off';
 """
 _READ = """
 SELECT pg_backend_pid(), string_agg(
-    name || ' is ' || current_setting(name) || ', not ' || expected, ', '
+    name || ' is ' || current_setting(name) || ', not ' || expected || CASE name
+        WHEN 'server_encoding' THEN '; CREATE DATABASE needs ENCODING ''UTF8'' TEMPLATE template0'
+        WHEN 'default_transaction_read_only' THEN '; name its primary, or RESET it'
+        ELSE '; pool by session (PgBouncer: pool_mode = session)'
+    END, ', '
 ) FILTER (WHERE current_setting(name) <> expected)
 FROM (VALUES
     ('synchronous_commit', 'on'),
@@ -31,11 +36,11 @@ FROM (VALUES
     ('statement_timeout', '1min'),
     ('lock_timeout', '30s'),
     ('client_encoding', 'UTF8'),
+    ('row_security', 'off'),
+    ('default_transaction_read_only', 'off'),
     ('server_encoding', 'UTF8')
 ) AS settings (name, expected)
 """
-_ENCODE = "CREATE DATABASE needs ENCODING 'UTF8' TEMPLATE template0"
-_POOL = "pool by session (PgBouncer: pool_mode = session)"
 
 
 def open_sessions(engine: sa.Engine, seconds: float | None) -> None:
@@ -86,8 +91,10 @@ def _configure(session: Session, other: Session | None) -> None:
         rows: set[Any] = {session.execute(_READ, prepare=False).fetchone() for _ in range(8)}
     session.check = _READ, rows
     if len(rows) > 1 or (other and session.check == other.check):
-        raise StoreUnavailableError(f"a pooler changes the session between transactions; {_POOL}")
+        raise StoreUnavailableError(
+            "a pooler changes the session between transactions; pool by session "
+            "(PgBouncer: pool_mode = session)"
+        )
     ((_, differing),) = rows
     if differing:
-        cure = _ENCODE if "server_encoding" in str(differing) else _POOL
-        raise StoreUnavailableError(f"{differing}; {cure}")
+        raise StoreUnavailableError(differing)

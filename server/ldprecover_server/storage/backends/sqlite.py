@@ -76,17 +76,16 @@ class SQLite(Database):
                 "the database must be a file, sqlite:///FILE, without options: memory does not "
                 "survive a crash"
             )
-        self.path = Path(str(url.database)).absolute()
+        self.path = Path(os.path.realpath(str(url.database)))  # as SQLite, whose log lies there
         if not self.path.parent.is_dir():
             raise ConfigurationError(
                 f"the folder of the database does not exist: {self.path.parent}"
             )
         if self.path.exists() and not self.path.is_file():
-            kind = "a folder" if self.path.is_dir() else "not a regular file"
-            raise ConfigurationError(f"the database must be a file: {self.path} is {kind}")
+            raise ConfigurationError(f"the database must be a regular file, unlike {self.path}")
         # Nearly every connection returns with its transaction ended, so the pool need not reset it.
         self.engine = sa.create_engine(
-            url,
+            url.set(database=str(self.path)),
             pool_reset_on_return=None,
             hide_parameters=True,
             connect_args={"timeout": _BUSY_MS / 1000},
@@ -388,6 +387,8 @@ def _raw(connection: sa.Connection) -> sqlite3.Connection:
 
 
 def _check_ours(path: Path) -> None:
+    if path.stat().st_nlink > 1:  # SQLite would name another log after each
+        raise ConfigurationError(f"{path} has a second name, a hard link; serve a copy of it")
     with path.open("rb") as file:
         start = file.read(len(_MAGIC))
     if start not in (b"", _MAGIC):  # SQLite would overwrite a file shorter than a page
