@@ -157,12 +157,12 @@ def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
 def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the place of each row that is not empty, and its cells of these columns."""
     for first, row in enumerate(rows, start=1):  # noqa: B007  used below
-        header = [cell.strip() for cell in row]
+        header = [label_key(cell) for cell in row]
         if any(header):
             break
     else:
         raise DatasetError(f"{name} is empty")
-    for column in columns:
+    for column in (keys := [*map(label_key, columns)]):
         if column not in header:
             # The first line of any other file may be a secret rather than a header.
             if name.endswith((".csv", ".csv.gz")):
@@ -176,12 +176,16 @@ def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tupl
                 else ""
             )
             raise DatasetError(f"{name} has no column {column!r}; it has {present}{hint}")
-    positions = [header.index(column) for column in columns]
+        if header.count(column) > 1:
+            raise DatasetError(f"{name} has several columns {column!r}: rename all but one")
+    positions = [header.index(key) for key in keys]
     for number, row in enumerate(rows, start=first + 1):
         place = f"{name}, row {number}"
         if row:
             if len(row) <= max(positions):
                 raise DatasetError(f"{place}: too few cells")
+            if any(row[len(header) :]):
+                raise DatasetError(f"{place}: more cells than columns; quote one with a comma")
             yield place, [row[position].strip() for position in positions]
 
 
@@ -201,7 +205,10 @@ def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...],
                 f"{look_alikes(same, item)}"
             )
         if not _COUNT.fullmatch(count):
-            raise DatasetError(f"{place}: the count must be an integer of 0 or more, not {count!r}")
+            raise DatasetError(
+                f"{place}: the count must be an integer of 0 or more and below 10^18, not "
+                f"{quoted(count)}"
+            )
         counts[item] = int(count)
     if not counts:
         raise DatasetError(f"{name} has a header and no row")

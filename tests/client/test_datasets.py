@@ -80,6 +80,11 @@ def test_values_that_look_the_same_are_one_item(csv_file):
     assert "1 rows without one left out" in data.source
 
 
+def test_column_is_named_in_another_form(csv_file):
+    data = load_dataset(csv_file("a,cafe\u0301,a\n1,x,2\n1,y,2\n2,x,,\n"), column="caf\u00e9")
+    assert data.counts.tolist() == [2, 1]
+
+
 def test_reads_gzipped_file(csv_file):
     path = csv_file(gzip.compress(b"CITY\n1\n2\n1\n"), "extract.csv.gz")
     assert load_dataset(path, column="CITY").items == ("1", "2")
@@ -97,7 +102,14 @@ def test_reads_gzipped_file(csv_file):
         ),
         ("item,n\na,1\n", "no column 'count'"),
         ("item,count\na,1\nb\n", "row 3: too few cells"),
-        ("item,count\na,1\nb,-2\n", "row 3: the count must be an integer of 0 or more, not '-2'"),
+        (
+            "item,count\na,1\nb,-2\n",
+            "row 3: the count must be an integer of 0 or more and below 10^18, ",
+        ),
+        ("item,count\na,1\nb," + "9" * 99_999, f"not '{'9' * 80}'"),
+        ("item,count,count\na,1,2\nb,2,3\n", "data.csv has several columns 'count': rename"),
+        ("item, count ,count\na,1,2\nb,2,3\n", "data.csv has several columns 'count': rename"),
+        ("item,count\na,1,000\nb,2\n", "row 2: more cells than columns; quote one with a comma"),
         ("item,count\na,1\n,2\n", "row 3: the item is blank"),
         ("item,count\na,1\nb,2\na,3\n", "row 4: the item 'a' was there before"),
         (
@@ -128,6 +140,9 @@ def test_file_of_another_kind_is_not_repeated(csv_file):
         ("a,b\n1,2\n", "no column 'CITY'; it has a, b"),
         ("CITY\n\n \n", "holds no value"),
         ("a,CITY\n1,2\n3\n", "row 3: too few cells"),
+        ("CITY\nNew York, NY\nDenver\n", "row 2: more cells than columns"),
+        ("CITY,a,CITY\n1,2,3\n", "several columns 'CITY'"),
+        ("CITY,CITY\u200b\n1,2\n", "several columns 'CITY'"),
     ],
 )
 def test_rejects_uncountable_column(csv_file, content, words: str):
