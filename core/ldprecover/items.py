@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ldprecover._checks import whole
 from ldprecover.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -125,6 +124,8 @@ def target_indices(
 
     Raises ParameterError for what is not an index of the d items; d None leaves the number open.
     """
+    from ldprecover._checks import whole  # loads numpy, which the command's help does without
+
     if not isinstance(targets, Iterable):
         raise ParameterError(f"{names[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
