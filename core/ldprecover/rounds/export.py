@@ -33,6 +33,14 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 _SEED = re.compile("[0-9a-f]{32}")
 
 
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object. Raises ParameterError for one that is there twice."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ParameterError("the export has a field twice")
+    return fields
+
+
 @dataclass(frozen=True, eq=False)
 class RoundExport:
     """Id, name, parameters and tally of a round. `counts` in the file is the tally's summary.
@@ -112,9 +120,11 @@ class RoundExport:
     def from_json(cls, text: str | bytes) -> RoundExport:
         """Read a file. Raises ParameterError unless it is an unchanged export."""
         try:
-            document = json.loads(text)
+            document = json.loads(text, object_pairs_hook=_fields)
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"the export is not JSON: {error}") from None
+        except ParameterError:
+            raise
         # Integers of thousands of digits, or thousands of brackets.
         except (ValueError, RecursionError):
             raise ParameterError("the export is not JSON that any export has") from None

@@ -134,6 +134,12 @@ def test_non_object_json_is_rejected(text: str | bytes) -> None:
         RoundExport.from_json(text)
 
 
+def test_repeated_field_is_rejected(export: RoundExport) -> None:
+    text = json.dumps(export.to_dict())
+    with pytest.raises(ParameterError, match=r"^the export has a field twice$"):
+        RoundExport.from_json('{"counts": [1, 2], ' + text[1:])
+
+
 @pytest.mark.parametrize("text", ['{"n": ' + "9" * 5_000 + "}", "[" * 100_000])
 def test_too_deep_or_long_json_is_rejected(text: str) -> None:
     with pytest.raises(ParameterError, match=r"^the export is not JSON that any export has$"):
