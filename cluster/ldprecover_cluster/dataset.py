@@ -57,6 +57,8 @@ class ReportDataset:
                 path, schema=_schema(export.parameters.oracle), format="parquet", filesystem=files
             )
             fragments = sorted(dataset.get_fragments(), key=lambda fragment: fragment.path)
+            for fragment in fragments:
+                fragment.ensure_complete_metadata()
         except FileNotFoundError:
             reason = "it is not a dataset, or it was not written to its end"
             raise ReportDatasetError(shown(f"{url} has no {ROUND_FILE}: {reason}", url)) from None

@@ -255,6 +255,15 @@ def test_other_columns_are_rejected(tmp_path: Path, column: pyarrow.Array, messa
         DatasetSource([ReportDataset.open(dataset.url)]).tally()
 
 
+def test_names_a_file_that_was_cut(tmp_path: Path) -> None:
+    oracle = ORACLES["oue"]
+    dataset = written(tmp_path, oracle, poisoned(oracle).reports)
+    file = min(tmp_path.glob("part-*.parquet"))
+    os.truncate(file, file.stat().st_size - 50)
+    with pytest.raises(ReportDatasetError, match=file.name):
+        DatasetSource([ReportDataset.open(dataset.url)])
+
+
 def test_command_rejects_reports_that_differ_from_the_counts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
