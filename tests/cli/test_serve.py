@@ -148,6 +148,10 @@ def test_running_server_owns_port_and_database_and_accepts_new_keys(
     ("line", "message"),
     [
         ("serve --host 192.0.2.1", "; --host names an address of this machine"),
+        (
+            "serve --port 0 --host ''",
+            "--host or LDPRECOVER_HOST: must be a string that is not empty",
+        ),
         ("serve --port 65536", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
         ("serve --port x", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
         ("serve --report-rate x", "--report-rate or LDPRECOVER_REPORT_RATE: must be a number"),
