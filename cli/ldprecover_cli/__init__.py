@@ -30,7 +30,9 @@ def main() -> None:
             # A terminal without UTF-8 shows ? for characters it lacks.
             stream.reconfigure(errors="replace")
     try:
-        sys.exit(run(sys.argv[1:]))
+        if code := run(sys.argv[1:]):
+            sys.stdout = None  # Python would report again that a full disk takes no output
+        sys.exit(code)
     except KeyboardInterrupt:  # after the command
         print_interrupted()
         sys.exit(130)

@@ -59,6 +59,8 @@ app = typer.Typer(
 def run(arguments: list[str]) -> int:
     """Run one command line; return its exit code. An error is the last line on standard error."""
     state = SimpleNamespace(debug=False)
+    if os.environ.get("COLUMNS") == "0":  # of a terminal without a size; rich would print nothing
+        del os.environ["COLUMNS"]
     if "_LDPRECOVER_COMPLETE" in os.environ:  # a shell asks for words, and no command runs
         _load_plugins(lambda error: None)
     try:

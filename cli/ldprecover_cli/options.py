@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -139,9 +139,11 @@ def number_or_text(text: str) -> float | str:
     return int(number) if number.is_integer() else number
 
 
-def method_options(texts: Sequence[str] | None) -> dict[str, float | str]:
+def method_options(
+    texts: Sequence[str] | None, option: str = "--option", example: str = "least=3"
+) -> dict[str, Any]:
     """Return the numbers and words of NAME=VALUE by name. Raises UsageError."""
-    values = values_by_name("--option", "least=3", texts)
+    values = values_by_name(option, example, texts)
     return {name: number_or_text(value) for name, value in values.items()}
 
 
@@ -159,10 +161,10 @@ def values_by_name(option: str, example: str, texts: Sequence[str] | None) -> di
 
 
 def read_lines(file: Path) -> list[str]:
-    """Return the lines of a text file in UTF-8. Raises UsageError."""
+    """Return the lines of a text file in UTF-8, which end as Python's do. Raises UsageError."""
     try:
-        with file_errors("read", file):
-            return file.read_text(encoding="utf-8-sig").splitlines()
+        with file_errors("read", file), file.open(encoding="utf-8-sig") as lines:
+            return [line.rstrip("\n") for line in lines]
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} must be a text file in UTF-8") from error
 
@@ -186,8 +188,8 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    # Python reads 1_0 as 10; no other program does.
-    return number if math.isfinite(number) and "_" not in text else None
+    # Python reads 1_0 as 10, and digits of other scripts; no other program does.
+    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
 
 
 @contextmanager

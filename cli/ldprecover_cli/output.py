@@ -52,7 +52,7 @@ def fail(text: str) -> None:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: 1 report, 2,000 reports."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def byte_size(number: int) -> str:

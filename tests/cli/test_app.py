@@ -165,6 +165,18 @@ def test_ends_silently_if_nobody_reads(server: ServerProcess, line: str) -> None
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file of Linux")
+def test_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*MODULE, "-h"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"error: No space left on device\n")
+
+
+def test_prints_on_a_terminal_without_a_size(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert "Usage: ldprecover plan" in run("plan --help").out
+
+
 def test_runs_with_closed_streams(server: ServerProcess) -> None:
     command = f"{shlex.join(MODULE)} round list --url {server.url} >&- 2>&-"
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 0

@@ -12,8 +12,18 @@ import typer
 from typer import Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError, file_errors
-from ldprecover_cli.options import AUTO, DEFAULT_URL, Column, Json, Key, Seed, Url, connected
+from ldprecover_cli.errors import UsageError
+from ldprecover_cli.options import (
+    AUTO,
+    DEFAULT_URL,
+    Column,
+    Json,
+    Key,
+    Seed,
+    Url,
+    connected,
+    read_lines,
+)
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
@@ -118,7 +128,9 @@ def demo(
     elif page:
         raise UsageError("--page is for a server of the demo's own: a part has none")
     else:
-        _play_part(part, settings, url, _key_of(key, key_file), json=json)
+        if key_file is not None:
+            key = "\n".join(read_lines(key_file)).strip()
+        _play_part(part, settings, url, key, json=json)
 
 
 def _check_no_server_is_named(ctx: typer.Context) -> None:
@@ -205,14 +217,3 @@ def _chosen(settings: DemoSettings) -> DemoSettings:
     choice = choose(d, settings.epsilon, settings.users)
     note(choice.why)
     return replace(settings, protocol=choice.best.oracle.protocol)
-
-
-def _key_of(key: str | None, file: Path | None) -> str | None:
-    """Return the key in a file, or without one `key`. Raises UsageError."""
-    if file is None:
-        return key
-    try:
-        with file_errors("read", file):
-            return file.read_text(encoding="ascii").strip()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} contains no key") from None

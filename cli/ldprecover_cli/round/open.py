@@ -16,8 +16,8 @@ from ldprecover_cli.options import (
     Key,
     Url,
     connected,
+    method_options,
     read_lines,
-    values_by_name,
 )
 from ldprecover_cli.output import console, counted, plain, print_json
 
@@ -100,7 +100,9 @@ def open_round(
     Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention none
     """
     labels = _labels(item, items, dataset, column, domain_size)
-    own = _own_parameters(parameter)
+    own = method_options(parameter, "--parameter", "hash_range=4")
+    for field in own.keys() & open_round.__annotations__:
+        raise UsageError(f"--parameter takes what one protocol has, as hash_range, not {field}")
     if chosen := protocol == AUTO:
         for name_of_one in own:
             raise UsageError(
@@ -136,15 +138,6 @@ def open_round(
     )
 
 
-def _own_parameters(texts: list[str] | None) -> dict[str, int]:
-    """Return a protocol's own parameters of NAME=N by name. Raises UsageError."""
-    values = values_by_name("--parameter", "hash_range=4", texts)
-    try:
-        return {name: int(value) for name, value in values.items()}
-    except ValueError:
-        raise UsageError(f"--parameter takes an integer, not {', '.join(texts or [])}") from None
-
-
 def _best(d: int, epsilon: float, users: int) -> str:
     """Return the best protocol for d items."""
     from ldprecover import ParameterError
@@ -178,5 +171,9 @@ def _labels(
     if items is not None:
         if not items.exists():
             raise UsageError(f"there is no file {items}: name single items by --item, once each")
-        return [line.strip() for line in read_lines(items) if line.strip()]
-    return item or None
+        item = [line.strip() for line in read_lines(items) if line.strip()]
+    from ldprecover.rounds.parameters import labels_fault
+
+    if item and (fault := labels_fault(item)):
+        raise UsageError(f"{items or '--item'}: {fault}")
+    return item

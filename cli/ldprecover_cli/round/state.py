@@ -117,7 +117,7 @@ def delete_round(
         status = _listed(client, round)
         title = f"{titled(status.name, round)} and its {counted(status.n, 'report')}"
         if not yes:
-            if not sys.stdin.isatty():
+            if sys.stdin is None or not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes without a terminal")
             if not typer.confirm(f"Delete {title}?", err=True):
                 raise CommandError("nothing was deleted")

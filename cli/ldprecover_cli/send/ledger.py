@@ -1,12 +1,11 @@
 """`send ledger`: the reports sent from this machine, and the epsilon they have spent."""
 
-from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, counted, plain_table, print_json
-from ldprecover_cli.send.receipts import LedgerFile
+from ldprecover_cli.send.receipts import OldLedgerFile
 
 
-def ledger(*, ledger: LedgerFile = None, json: Json = False) -> None:
+def ledger(*, ledger: OldLedgerFile = None, json: Json = False) -> None:
     """List the reports sent from this machine, and the epsilon they have spent.
 
     The ledger contains perturbed reports only, never your values. The command writes nothing and
@@ -17,8 +16,6 @@ def ledger(*, ledger: LedgerFile = None, json: Json = False) -> None:
     from ldprecover_client import Ledger
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON, default_path
 
-    if ledger is not None and not ledger.exists():
-        raise UsageError(f"--ledger {ledger}: no such file")
     path = default_path() if ledger is None else ledger
     store = Ledger(path) if path.exists() else None  # opening one would create the file
     entries = () if store is None else store.entries()

@@ -18,6 +18,15 @@ LedgerFile = Annotated[
         metavar="FILE",
     ),
 ]
+OldLedgerFile = Annotated[
+    Path | None,
+    Option(
+        "--ledger",
+        exists=True,
+        help="File that recorded your reports; the one in your state directory when absent.",
+        metavar="FILE",
+    ),
+]
 ReportKey = Annotated[
     str | None,
     Option(

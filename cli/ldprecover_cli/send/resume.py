@@ -3,11 +3,15 @@
 from ldprecover_cli.errors import CommandError
 from ldprecover_cli.options import DEFAULT_URL, Json, Url
 from ldprecover_cli.output import console, plain, print_json
-from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, round_name
+from ldprecover_cli.send.receipts import OldLedgerFile, ReportKey, receipt_fields, round_name
 
 
 def resume(
-    *, ledger: LedgerFile = None, key: ReportKey = None, url: Url = DEFAULT_URL, json: Json = False
+    *,
+    ledger: OldLedgerFile = None,
+    key: ReportKey = None,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
 ) -> None:
     """Send reports that got no response again.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_cli.errors import CommandError, file_errors
 from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
@@ -81,10 +81,8 @@ def run_missing(
     from ldprecover_experiments.studies.cell_file import CellFile
     from ldprecover_experiments.studies.runs import run_cells
 
-    try:
+    with file_errors("make the folder", out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {out}: {error.strerror}") from error
     file = CellFile(out / "cells.jsonl")
     missing = [cell for cell in cells if file.of(work, cell) is None]
     processes = max(1, min(jobs or os.cpu_count() or 1, len(missing)))

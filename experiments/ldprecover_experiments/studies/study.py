@@ -118,7 +118,7 @@ class Study(Form):
         if str(file) in PRESETS and not path.exists():
             path = _PRESETS / f"{file}.toml"
         try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
             return cls.of({"name": path.stem} | document, path.parent)
         except OSError as error:
             raise ParameterError(f"cannot read {path}: {error.strerror or error}") from error

@@ -71,6 +71,12 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         ("--item a", "give the items by one of --item, --items"),
         ("--column x", "--column belongs to --dataset"),
+        (
+            "--parameter epsilon=4",
+            "--parameter takes what one protocol has, as hash_range, not eps",
+        ),
+        ("--protocol olh --parameter hash_range=4_0", "hash_range must be an integer from 2 to"),
+        ("--protocol olh --parameter hash_range=\u0664", "hash_range must be an integer from 2 to"),
     ],
 )
 def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: str) -> None:
@@ -87,6 +93,28 @@ def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: 
 )
 def test_error_begins_with_the_parameter(on_server: Run, options: str, start: str) -> None:
     assert on_server(f"round open {options}").fails(2).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("te\0a\nsoup\n", "item 0 holds a control character, U+0000"),
+        ("tea\nso\x85up\n", "item 1 holds a control character, U+0085"),
+        (
+            "caf\u00e9\ncafe\u0301\n",
+            "items must be distinct, and 'cafe\u0301' is item 0 and item 1",
+        ),
+    ],
+)
+def test_names_the_file_of_an_item(run: Run, text: str, fault: str) -> None:
+    Path("labels.txt").write_text(text, encoding="utf-8")
+    error = run("round open --epsilon 1 --items labels.txt").fails(2)
+    assert error.startswith(f"labels.txt: {fault}")
+
+
+def test_item_in_another_encoding_is_named(run: Run) -> None:
+    error = run("round open --epsilon 1 --item tea --item", "caf\udce9").fails(2)
+    assert error == "--item: item 1 holds half a surrogate pair, which UTF-8 cannot write"
 
 
 def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:
@@ -132,8 +160,9 @@ def test_deleting_asks_first_and_needs_yes_without_a_terminal(
             return True
 
     on_server(f"round open {name} {FOUR}")
-    monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert "--yes" in on_server(f"round delete {name}").fails(2)
+    for closed in (io.StringIO(""), None):
+        monkeypatch.setattr("sys.stdin", closed)
+        assert "--yes" in on_server(f"round delete {name}").fails(2)
     for answer, code, code_of_show in (("n", 1, 0), ("y", 0, 1)):
         monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
         assert on_server(f"round delete {name}").code == code

@@ -168,7 +168,7 @@ def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> No
     Path("few.csv").write_text("\n".join(lines) + "\n")
     Path("other").mkdir()
     Path("other", "cells.jsonl").write_text('{"a": 1}\n')
-    Path("mine.toml").write_text(STUDY)
+    Path("mine.toml").write_text(STUDY, encoding="utf-8-sig")
     Path("bad.toml").write_text(STUDY + "trails = 3\n")
     result = run(f"study {arguments}")
     assert result.code == 2
