@@ -284,13 +284,13 @@ def kept_by(error: BaseException | None) -> str:
     return variables
 
 
-@pytest.mark.parametrize("last", [piece(100 * b"b"), piece(b"", True)], ids=["long", "cut off"])
+@pytest.mark.parametrize("last", [piece(100 * b"y"), piece(b"", True)], ids=["long", "cut off"])
 def test_error_keeps_no_bytes_of_the_body(last: dict[str, Any]) -> None:
     """The client may take seconds to read the answer."""
     with pytest.raises((BodyTooLargeError, BodyTimeoutError)) as error:
-        read(a_body(BodyMemory(10_000), piece(b"aaaa", True), piece(b"bbbb", True), last))
+        read(a_body(BodyMemory(10_000), piece(b"xxxx", True), piece(b"yyyy", True), last))
     assert "'self'" in kept_by(error.value)
-    assert not re.search("aaaa|bbbb", kept_by(error.value))
+    assert not re.search("xxxx|yyyy", kept_by(error.value))
 
 
 @pytest.mark.parametrize("room", [10, MIB], ids=["no room to decode", "invalid"])
@@ -300,7 +300,7 @@ def test_error_of_a_call_keeps_no_bytes_of_the_body(room: int, size: int) -> Non
     limits.decoded = MemoryBudget(room)
 
     async def receive() -> Any:
-        return piece(size * b"a")
+        return piece(size * b"x")
 
     headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
     request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
@@ -313,7 +313,7 @@ def test_error_of_a_call_keeps_no_bytes_of_the_body(room: int, size: int) -> Non
     with pytest.raises(ServiceError) as error:
         asyncio.run(endpoint())
     assert "'request'" in kept_by(error.value)
-    assert "aaaa" not in kept_by(error.value)
+    assert "xxxx" not in kept_by(error.value)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 64])
