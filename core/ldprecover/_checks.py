@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import quoted
 from ldprecover.types import FloatArray, Int64Array
 
 _MOST = (1 << 63) - 1
@@ -166,8 +167,6 @@ def check_real(name: str, value: object, low: float, high: float, *, above: bool
 def did_you_mean(name: object, names: Iterable[str]) -> str:
     """Return "; did you mean 'oue'?" for a name that is near one of `names`, or ""."""
     from difflib import get_close_matches  # only errors need it
-
-    from ldprecover.items import quoted  # which checks its indices here
 
     folded = {each.casefold(): each for each in names}
     near = get_close_matches(str(name)[:80].casefold(), folded, 1)

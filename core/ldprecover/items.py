@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from ldprecover.errors import ParameterError
@@ -124,19 +125,18 @@ def target_indices(
 
     Raises ParameterError for what is not an index of the d items; d None leaves the number open.
     """
-    from ldprecover._checks import whole  # loads numpy, which the command's help does without
-
     if not isinstance(targets, Iterable):
         raise ParameterError(f"{names[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
     for target in targets:
-        index = whole(target)
-        if index is None or index < 0 or (d is not None and index >= d):
+        # As `whole`, which loads numpy: the help of the command does without.
+        is_whole = isinstance(target, Integral) and not isinstance(target, bool)
+        if not is_whole or target < 0 or (d is not None and target >= d):
             allowed = "of at least 0" if d is None else f"from 0 to {d - 1}"
             raise ParameterError(
                 f"every {names[0]} must be an integer {allowed}, not {isolated(f'{target!r:.40}')}"
             )
-        indices.add(index)
+        indices.add(int(target))
     return tuple(sorted(indices))
 
 
