@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._checks import check_whole, finite_vector
+from ldprecover._checks import check_real, check_whole, finite_vector
 from ldprecover.items import target_indices
 from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
@@ -111,10 +111,7 @@ class Attack(ABC):
             else np.array(target_indices(targets, d), np.int64)
         )
         f = finite_vector(frequencies, "frequencies", d)
-        if not 0 <= beta <= 1:
-            raise ParameterError(
-                f"beta, the share of malicious users, must be from 0 to 1, not {beta}"
-            )
+        beta = check_real("beta, the share of malicious users,", beta, 0, 1)
         malicious = oracle.estimate(self.support(oracle, rng, m=m), 1)
         return beta * float(malicious[chosen].sum() - f[chosen].sum())
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Self
 
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover._checks import finite_vector
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.base import Attack, ItemAttack, Plan, honest_plan
 
@@ -76,8 +76,8 @@ class Several(Attack):
             raise ParameterError("attacks must be at least one attack")
         object.__setattr__(self, "attacks", attacks)
         if self.shares is not None:
-            shares = tuple(map(float, self.shares))
-            if len(shares) != len(attacks) or not all(0 < share < inf for share in shares):
+            shares = tuple(finite_vector(self.shares, "shares").tolist())
+            if len(shares) != len(attacks) or not min(shares) > 0:
                 raise ParameterError("shares must be one positive number for each attack")
             object.__setattr__(self, "shares", tuple(share / sum(shares) for share in shares))
 

@@ -18,11 +18,11 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ldprecover._checks import counts_of
+from ldprecover._checks import check_whole, counts_of
 from ldprecover.errors import ParameterError
 from ldprecover.items import label_key, quoted
 from ldprecover.protocols import MAX_DOMAIN_SIZE
-from ldprecover.rounds.parameters import label_fault, labels_fault, look_alikes
+from ldprecover.rounds.parameters import in_order, label_fault, labels_fault, look_alikes
 from ldprecover_client.errors import DatasetError
 
 DATASETS = {
@@ -71,16 +71,13 @@ class Dataset:
 
     def __post_init__(self) -> None:
         try:
-            counts = counts_of(self.counts, f"{self.name}: counts").copy()
+            object.__setattr__(self, "items", in_order(self.items))
+            check_whole("the number of items", len(self.items), 2, MAX_DOMAIN_SIZE)
+            counts = counts_of(self.counts, "counts").copy()
         except ParameterError as error:
-            raise DatasetError(f"{error}; each is 0 or more") from None
+            raise DatasetError(f"{self.name}: {error}") from None
         if counts.shape != (len(self.items),):
             raise DatasetError(f"{self.name}: there must be one count for each item")
-        if not 2 <= len(self.items) <= MAX_DOMAIN_SIZE:
-            raise DatasetError(
-                f"{self.name}: a data set has from 2 to {MAX_DOMAIN_SIZE} items, not "
-                f"{len(self.items)}"
-            )
         if (fault := labels_fault(self.items)) is not None:
             raise DatasetError(f"{self.name}: {fault}")
         if not counts.any():

@@ -209,9 +209,5 @@ def find_items(
                 raise ParameterError(f"{field}: no item is labelled {quoted(target)}")
             indices.append(index[target])
         else:
-            if not 0 <= target < len(items):
-                raise ParameterError(
-                    f"{field}: {target} is not an index from 0 to {len(items) - 1}"
-                )
-            indices.append(target)
+            indices += target_indices([target], len(items), (f"index of {field}", field))
     return indices

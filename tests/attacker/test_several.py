@@ -51,8 +51,8 @@ def test_users_are_shared_out_as_the_shares_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "shares", [[1], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, 1, 1]]
+    "shares", [[1], [1, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1, 1, 1], ["1", "2"]]
 )
 def test_rejects_invalid_shares(shares: list[float]) -> None:
-    with pytest.raises(ParameterError, match="one positive number for each attack"):
+    with pytest.raises(ParameterError, match="shares must be"):
         Several([AA(), RPA()], shares)

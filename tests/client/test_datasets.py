@@ -187,7 +187,10 @@ def test_rejects_column_of_shipped_data_set():
         (("\ud55c", "\u1112\u1161\u11ab"), [1, 2], "distinct"),
         (("a", 5), [1, 2], "non-empty string; item 1 is not"),
         (("a", 301 * "b"), [1, 2], "item 1 has 301 characters"),
-        (("a", "b"), [1, -2], "0 or more"),
+        (("a", "b"), [1, -2], "counts must be integers from 0 to"),
+        ({"a", "b"}, [1, 2], "items must be a list of labels"),
+        ("ab", [1, 2], "items must be a list of labels, not 'ab'"),
+        (None, [1, 2], "items must be a list of labels"),
     ],
 )
 def test_rejects_invalid_data_set(items, counts, words: str):

@@ -1,5 +1,7 @@
 """Items by index and by label."""
 
+from typing import Any
+
 import pytest
 
 from ldprecover import ParameterError
@@ -61,11 +63,14 @@ def test_only_right_to_left_labels_are_isolated(label: str, shown: str) -> None:
     [
         ("c", "no item is labelled 'c'"),
         ("\u05d0", "no item is labelled \u2068'\u05d0'\u2069"),
-        (3, "3 is not an index from 0 to 2"),
-        (-1, "-1 is not an index"),
+        (3, "every index of targets must be an integer from 0 to 2, not 3"),
+        (-1, "from 0 to 2, not -1"),
+        (None, "every index of targets must be"),
+        (b"a", "every index of targets must be"),
+        (1.0, "every index of targets must be"),
     ],
 )
-def test_unknown_item_is_rejected(target: str | int, reason: str) -> None:
+def test_unknown_item_is_rejected(target: Any, reason: str) -> None:
     with pytest.raises(ParameterError, match=reason):
         find_items([0, target], ITEMS)
 

@@ -173,7 +173,7 @@ def test_variant_depends_on_the_methods() -> None:
             ),
             "no OLH report",
         ),
-        ("beta = 0.95", "beta must be from 0 to 0.9"),
+        ("beta = 0.95", "beta must be a number from 0 to 0.9"),
         ('data = ["cities", "cities"]', "two data sets are called cities"),
         ('protocols = ["ss", "ss"]', "protocols has ss twice"),
         ("epsilon = [1, 0.5, 1.0]", "epsilon has 1.0 twice"),

@@ -96,8 +96,7 @@ class Certificate:
 
         With `others` it is the interval of this share less that of those who hold one of these.
         """
-        d, names = self.evidence.counts.size, ("item", "items")
-        return self._intervals.total(*(target_indices(x, d, names) for x in (items, others)))
+        return self._intervals.total(items, others)
 
     def difference(self, item: int, other: int) -> tuple[float, float]:
         """Return the interval of f(item) - f(other).
@@ -109,8 +108,7 @@ class Certificate:
     def ranking(self, k: int) -> Ranking:
         """Return which items are among the first k, with certainty and possibly."""
         d, lower, upper = self.lower.size, self.lower, self.upper
-        if not 1 <= k <= d:
-            raise ParameterError(f"k must be from 1 to {d}, not {k}")
+        check_whole("k", k, 1, d)
         # An item is not its own rival. NaN sorts last: where nothing is known, d others may lead.
         rivals = d - np.searchsorted(np.sort(upper), lower, side="left") - (upper >= lower)
         ahead = d - np.searchsorted(np.sort(lower), upper, side="right")

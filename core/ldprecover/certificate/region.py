@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldprecover.distributions import upper_means
+from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import FloatArray
 
@@ -46,9 +47,10 @@ class Region:
 
     def total(self, items: Iterable[int], others: Iterable[int] = ()) -> tuple[float, float]:
         """Return the limits of the frequency of some items together, less that of others."""
-        weights = np.zeros(self.lower.size)
-        weights[list(items)] += 1.0
-        weights[list(others)] -= 1.0
+        d, names = self.lower.size, ("item", "items")
+        weights = np.zeros(d)
+        weights[list(target_indices(items, d, names))] += 1.0
+        weights[list(target_indices(others, d, names))] -= 1.0
         return self.limits(weights) if weights.any() else (0.0, 0.0)
 
     def limits(self, weights: FloatArray) -> tuple[float, float]:

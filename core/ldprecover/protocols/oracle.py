@@ -21,7 +21,6 @@ from ldprecover._checks import (
     finite_array,
     first_entry,
     integers,
-    whole,
 )
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.encoding_search import EncodingCrafter
@@ -247,9 +246,7 @@ class FrequencyOracle(ABC):
         of the reports. Raises ParameterError unless n is an integer of at least 1, each count is
         from 0 to n, and their sum is at most that of n reports of a fixed size.
         """
-        number = whole(n)
-        if number is None or number < 1:
-            raise ParameterError(f"an estimate needs at least one report, an integer n; not {n!r}")
+        number = check_whole("n, the number of reports,", n, 1, 1 << 63)
         values, slack = finite_array(counts, "counts"), number * _ROUNDING
         if values.shape[-1] != self.domain_size:
             raise ParameterError(
@@ -269,11 +266,11 @@ class FrequencyOracle(ABC):
         """Return Var f~(v) at true frequencies f from n honest reports (paper, Lemma 2).
 
         q(1-q)/(n(p-q)^2) + f(v)(1-p-q)/(n(p-q)), exact for every pure protocol. It has the shape of
-        the frequencies. Raises ParameterError if n is below 1.
+        the frequencies. Raises ParameterError for an n below 1, and frequencies that are not finite
+        numbers.
         """
-        if not n >= 1:
-            raise ParameterError("a variance needs at least one report")
-        f = np.asarray(frequencies, dtype=np.float64)
+        n = check_whole("n, the number of reports,", n, 1, 1 << 63)
+        (f,) = finite_array([frequencies], "frequencies")
         p, q = self.p, self.q
         return q * (1 - q) / (n * (p - q) ** 2) + f * (1 - p - q) / (n * (p - q))
 
@@ -282,8 +279,8 @@ class FrequencyOracle(ABC):
 
         A standard error is a share of the users, as the frequencies are.
         """
-        f = np.clip(np.asarray(frequencies, dtype=np.float64), 0.0, 1.0)
-        return np.sqrt(self.variance(f, n))
+        (f,) = finite_array([frequencies], "frequencies")
+        return np.sqrt(self.variance(f.clip(0.0, 1.0), n))
 
     @property
     def laws(self) -> Laws:

@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
 
+from ldprecover.errors import ParameterError
 from ldprecover.types import Rng, UInt64Array, Words
 
 _DIGITS = 60  # e^10 * 2^64 has 24 digits before the point
@@ -24,6 +25,8 @@ def words_from(rng: Rng | None) -> Words:
     """
     if rng is None:
         return lambda n: np.frombuffer(os.urandom(8 * n), dtype="<u8")
+    if not isinstance(rng, np.random.Generator):
+        raise ParameterError(f"rng must be None or np.random.default_rng(seed), not {rng!r:.40}")
     return lambda n: rng.integers(0, 1 << 64, size=n, dtype=np.uint64)
 
 

@@ -68,11 +68,7 @@ class RecoveryRequest:
                 f"{did_you_mean(self.method, METHODS)}"
             )
         if not isinstance(self.eta, str) or self.eta != AUTO:
-            eta = real(self.eta)
-            if eta is None:
-                raise ParameterError(f"eta must be a number, or {AUTO}")
-            if not 0 <= eta <= MAX_ETA:
-                raise ParameterError(f"eta must be from 0 to {MAX_ETA:g}, not {self.eta}")
+            eta = check_real(f"eta, unless {AUTO},", self.eta, 0, MAX_ETA)
             object.__setattr__(self, "eta", eta)
         model = self.malicious_model
         if not isinstance(model, str) or model not in MALICIOUS_MODELS:
@@ -122,6 +118,11 @@ class RecoveryInputs:
     def __post_init__(self) -> None:
         d = self.oracle.domain_size
         poisoned = finite_vector(self.poisoned, "frequencies", d)
+        if (abs(poisoned) > 1.000001 / (self.oracle.p - self.oracle.q)).any():
+            raise ParameterError(
+                f"no counts of {self.oracle.protocol} reports give such frequencies: "
+                "`oracle.estimate` takes counts"
+            )
         if len(target_indices(self.targets, d)) == d:
             raise ParameterError(f"targets must leave out at least one of the {d} items")
         if self.n is not None:

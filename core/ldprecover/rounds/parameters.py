@@ -43,7 +43,7 @@ class RoundParameters:
     stored: InitVar[bool] = False
 
     def __post_init__(self, stored: bool) -> None:
-        object.__setattr__(self, "items", tuple(self.items))
+        object.__setattr__(self, "items", in_order(self.items))
         if (fault := labels_fault(self.items, stored)) is not None:
             raise ParameterError(fault)
         oracle = self.oracle
@@ -111,6 +111,13 @@ def text_bytes(*texts: str) -> bytes:
     """Return each text as a u4 length, little-endian, and its UTF-8 bytes."""
     encoded = [text.encode() for text in texts]
     return b"".join(struct.pack("<I", len(utf8)) + utf8 for utf8 in encoded)
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return labels as a tuple. Raises ParameterError for a set, which has no order, and a text."""
+    if isinstance(labels, str | set | frozenset) or not isinstance(labels, Iterable):
+        raise ParameterError(f"items must be a list of labels, not {labels!r:.40}")
+    return tuple(labels)
 
 
 def label_fault(label: str, key: str) -> str | None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ldprecover import ParameterError
-from ldprecover._checks import whole
+from ldprecover._checks import check_real, whole
 
 BETA, EPSILON, ETA = 0.05, 0.5, 0.2
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n."""
@@ -33,6 +33,5 @@ def malicious_users(n: int, beta: float) -> int:
 
     Raises ParameterError unless 0 <= beta <= 0.9.
     """
-    if not 0 <= (beta := float(beta)) <= 0.9:
-        raise ParameterError(f"beta must be from 0 to 0.9, not {beta:g}")
+    beta = check_real("beta", beta, 0, 0.9)
     return round(n * beta / (1 - beta))

@@ -1,5 +1,7 @@
 """Certificates from counts: exact, never wrong beyond their confidence, and consistent."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -307,3 +309,12 @@ def test_parameters_outside_their_range(change: dict[str, object], words: str) -
     arguments = {"reports": tally, "malicious_share": 0.1, **change}
     with pytest.raises(ParameterError, match=words):
         certify(frequency_oracle("oue", 1.0, D), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("item", [-1, D, 1.0, True, "a"])
+def test_claims_are_of_the_items_of_the_round(item: Any) -> None:
+    """An index of -1 would be the last item."""
+    certificate = certify(frequency_oracle("oue", 1.0, D), tally_of(D * [1], 2), 0.1)
+    for claim in (Ahead(item, 0), Ahead(0, item), MoreThan((item,), 0.1)):
+        with pytest.raises(ParameterError, match="every item must be an integer from 0 to"):
+            certificate.tolerance(claim)

@@ -83,6 +83,6 @@ def test_counts_that_change_later_leave_a_tally_alone() -> None:
     counts = np.array([1, 2])
     tally = Tally(counts, 5)
     counts += 3
-    assert tally == Tally([1, 2], 5)
+    assert tally == Tally(np.array([1, 2]), 5)
     with pytest.raises(ValueError, match="read-only"):
         tally.counts(GRR(1.0, 2))[0] = 0

@@ -54,7 +54,7 @@ def test_confidence_is_between_0_and_1(confidence: float) -> None:
 
 
 def test_no_report_and_another_domain_are_rejected() -> None:
-    with pytest.raises(ParameterError, match="at least one report"):
+    with pytest.raises(ParameterError, match="the number of reports, must be"):
         Estimates.of(GRR(1, 2), Tally.empty(2))
     with pytest.raises(ParameterError, match="of 3 items, not of 2"):
         Estimates.of(GRR(1, 2), Tally(np.array([1, 1, 0]), 2))

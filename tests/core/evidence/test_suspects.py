@@ -115,7 +115,7 @@ def test_refuses_rounds_that_cannot_be_compared() -> None:
         suspects(oracle, now, [])
     with pytest.raises(ParameterError, match="same items"):
         suspects(oracle, now, [(other, Tally(np.array([1, 1, 1, 0]), 3))])
-    with pytest.raises(ParameterError, match="at least one report"):
+    with pytest.raises(ParameterError, match="the number of reports, must be"):
         suspects(oracle, now, [(oracle, Tally.empty(3))])
     with pytest.raises(ParameterError, match="rate"):
         suspects(oracle, now, [(oracle, now)], rate=0.5)

@@ -4,6 +4,7 @@ import math
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, FrequencyOracle, ParameterError, frequency_oracle
@@ -14,8 +15,28 @@ from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS, default_hash_range
 def test_no_report_gives_no_estimate(oracle: FrequencyOracle, n: int) -> None:
     zeros = [0] * oracle.domain_size
     for refused in (oracle.estimate, oracle.variance, oracle.standard_errors):
-        with pytest.raises(ParameterError, match="at least one report"):
+        with pytest.raises(ParameterError, match="the number of reports, must be"):
             refused(zeros, n)
+
+
+def test_a_variance_is_at_finite_numbers(oracle: FrequencyOracle) -> None:
+    values: tuple[Any, ...] = ("0.1", ["0.1"], None, np.nan, 1j, True, {0.1}, [0.1, [0.2]])
+    for wrong in values:
+        for refused in (oracle.variance, oracle.standard_errors):
+            with pytest.raises(ParameterError, match="frequencies must be"):
+                refused(wrong, 9)
+    numbers: tuple[Any, ...] = ("9", 9.0, None, 10**400, np.array(9))
+    for n in numbers:
+        with pytest.raises(ParameterError, match="the number of reports, must be"):
+            oracle.estimate([0] * oracle.domain_size, n)
+        with pytest.raises(ParameterError, match="the number of reports, must be"):
+            oracle.standard_errors(0.1, n)
+
+
+@pytest.mark.parametrize("rng", [0, "x", np.random, np.random.RandomState(0), np.random.PCG64(0)])
+def test_a_generator_is_numpys(oracle: FrequencyOracle, rng: Any) -> None:
+    with pytest.raises(ParameterError, match=r"None or np\.random\.default_rng\(seed\), not"):
+        oracle.perturb([0, 1], rng)
 
 
 def test_parameters_cannot_be_changed(oracle: FrequencyOracle) -> None:

@@ -199,9 +199,10 @@ def test_frequencies_are_finite_and_of_the_rounds_items(frequencies: Any) -> Non
         recover(OUE(1, 3), frequencies, "ldprecover")
 
 
-def test_frequencies_that_overflow_are_refused_not_returned() -> None:
-    with pytest.raises(ParameterError, match="must be finite"):
-        recover(OUE(1, 3), [1.7e308, 0, 0], RecoveryRequest("ldprecover", eta=10))
+def test_counts_are_refused_in_place_of_frequencies() -> None:
+    for frequencies in ([1.7e308, 0, 0], [50.0, 30.0, 20.0]):
+        with pytest.raises(ParameterError, match=r"such frequencies: `oracle\.estimate` takes"):
+            recover(OUE(1, 3), frequencies, RecoveryRequest("ldprecover", eta=10))
 
 
 SUPPORT = np.full(9, 0.5)
@@ -282,9 +283,9 @@ def test_numbers_of_numpy_are_numbers() -> None:
         ("malicious_model", None, "malicious_model must be"),
         ("targets", 0, "targets must be"),
         ("options", [], "options must be"),
-        ("eta", "automatic", "eta must be a number, or auto"),
+        ("eta", "automatic", "eta, unless auto, must be a number from 0 to 10, not 'automatic'"),
         *(
-            ("eta", eta, "eta must be")
+            ("eta", eta, "eta, unless auto, must be")
             for eta in (-0.01, 10.01, np.nan, -np.inf, "0.2", True, None, 1j, 10**400, np.ones(2))
         ),
     ],

@@ -41,7 +41,8 @@ def test_a_tally_stands_for_its_frequencies_and_n() -> None:
 
 
 def test_rejects_reports_that_are_not_those_of_the_tally() -> None:
-    for reports in (REPORTS[1:], lambda: [REPORTS, REPORTS], ReportSource(ORACLE, REPORTS[:0])):
+    wrong: tuple[Any, ...] = (REPORTS[1:], lambda: [REPORTS] * 2, ReportSource(ORACLE, REPORTS[:0]))
+    for reports in wrong:
         with pytest.raises(ParameterError, match="in their tally, not 3000 and then"):
             recover(ORACLE, reports, "unmix", tally=TALLY)
         with pytest.raises(ParameterError, match="in their tally, not 3000 and then"):

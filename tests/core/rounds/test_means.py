@@ -74,7 +74,7 @@ def test_the_mean_is_the_scaled_mean_of_the_reports(plus: int, n: int) -> None:
 
 
 def test_invalid_means_are_rejected() -> None:
-    with pytest.raises(ParameterError, match="at least one report"):
+    with pytest.raises(ParameterError, match="the number of reports, must be"):
         Mean.of(ORACLE, Tally.empty(2))
     with pytest.raises(ParameterError, match="the 2 items"):
         Mean.of(frequency_oracle("grr", EPSILON, 3), Tally.empty(3))

@@ -1,5 +1,7 @@
 """The immutable parameters of a round, and the digest that clients and servers compare."""
 
+from typing import Any
+
 import pytest
 
 from ldprecover import GRR, OLH, ParameterError, RoundParameters
@@ -89,3 +91,10 @@ def test_stored_labels_may_be_longer_and_look_the_same() -> None:
 def test_a_hash_range_belongs_to_olh(protocol: str) -> None:
     with pytest.raises(ParameterError, match="belongs to olh"):
         RoundParameters(protocol, 1, ("a", "b"), 3)
+
+
+@pytest.mark.parametrize("items", ["abc", {"a", "b"}, frozenset("ab"), None, 3])
+def test_rejects_labels_without_an_order(items: Any) -> None:
+    """A set has another order in each process."""
+    with pytest.raises(ParameterError, match="items must be a list of labels, not"):
+        RoundParameters("oue", 1.0, items)
