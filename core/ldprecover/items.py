@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ldprecover.errors import ParameterError
 
@@ -128,6 +128,7 @@ def target_indices(
     if not isinstance(targets, Iterable):
         raise ParameterError(f"{names[1]} must be a list of indices, not {targets!r:.40}")
     indices = set()
+    target: Any
     for target in targets:
         # As `whole`, which loads numpy: the help of the command does without.
         is_whole = isinstance(target, Integral) and not isinstance(target, bool)
