@@ -1,7 +1,8 @@
 """Checks of the attacks' arguments."""
 
 from ldprecover import ParameterError
-from ldprecover._checks import check_whole, whole
+from ldprecover._checks import check_whole
+from ldprecover.items import whole
 
 MAX_SEARCH = 1_000_000
 """Most hash seeds that may be tried for one report."""

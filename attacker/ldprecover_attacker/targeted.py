@@ -9,8 +9,8 @@ from typing import Literal, Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._checks import real, whole
-from ldprecover.items import find_items, isolated, quoted
+from ldprecover._checks import real
+from ldprecover.items import find_items, isolated, quoted, whole
 from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search

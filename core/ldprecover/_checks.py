@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterable
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ldprecover.errors import ParameterError
-from ldprecover.items import quoted
+from ldprecover.items import quoted, whole
 from ldprecover.types import FloatArray, Int64Array
 
 _MOST = (1 << 63) - 1
@@ -131,13 +131,6 @@ def real(value: object) -> float | None:
         return math.inf
     except ValueError:  # a signalling NaN
         return math.nan
-
-
-def whole(value: object) -> int | None:
-    """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
-    if type(value) is int:
-        return value
-    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 def check_whole(name: str, value: object, low: float, high: float = math.inf) -> int:

@@ -117,6 +117,13 @@ def quoted(label: str) -> str:
     return isolated(repr(label[:_SHOWN]))
 
 
+def whole(value: object) -> int | None:
+    """Return an integer, also of numpy, as an int; None for any other value, and for a bool."""
+    if type(value) is int:
+        return value
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
 def target_indices(
     targets: Iterable[int], d: int | None, names: tuple[str, str] = ("target", "targets")
 ) -> tuple[int, ...]:
@@ -130,14 +137,13 @@ def target_indices(
     indices = set()
     target: Any
     for target in targets:
-        # As `whole`, which loads numpy: the help of the command does without.
-        is_whole = isinstance(target, Integral) and not isinstance(target, bool)
-        if not is_whole or target < 0 or (d is not None and target >= d):
+        index = whole(target)
+        if index is None or index < 0 or (d is not None and index >= d):
             allowed = "of at least 0" if d is None else f"from 0 to {d - 1}"
             raise ParameterError(
                 f"every {names[0]} must be an integer {allowed}, not {isolated(f'{target!r:.40}')}"
             )
-        indices.add(int(target))
+        indices.add(index)
     return tuple(sorted(indices))
 
 

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ldprecover._checks import check_real, check_whole, whole
+from ldprecover._checks import check_real, check_whole
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
+from ldprecover.items import whole
 from ldprecover.planning.leads import Leads
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,

@@ -15,13 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import (
-    check_real,
-    check_whole,
-    finite_array,
-    first_entry,
-    integers,
-)
+from ldprecover._checks import check_real, check_whole, finite_array, first_entry, integers
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.encoding_search import EncodingCrafter
 from ldprecover.errors import ParameterError

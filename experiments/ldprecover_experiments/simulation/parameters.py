@@ -3,7 +3,8 @@
 import numpy as np
 
 from ldprecover import ParameterError
-from ldprecover._checks import check_real, whole
+from ldprecover._checks import check_real
+from ldprecover.items import whole
 
 BETA, EPSILON, ETA = 0.05, 0.5, 0.2
 """The paper's setting (VI-A): malicious share, privacy budget, assumed m/n."""
