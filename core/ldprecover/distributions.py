@@ -17,6 +17,7 @@ _SYMMETRIC = 1e-3  # a law of smaller skewness is taken as normal
 _NEWTON_STEPS = 6  # each iterate is a valid limit, since the divergence is convex
 _OUTWARD = 1e-9  # of a limit's distance, for rounding
 _TINY = 1e-300
+_FAR = 30.0  # standard deviations, beyond which a tail is by its asymptotic series
 
 
 def binomial_law(n: int, p: float) -> FloatArray:
@@ -198,3 +199,10 @@ def skewed_tail(z: float, skewness: float) -> float:
             return 1.0 if skewness > 0 else 0.0
         z = math.copysign(1.0, skewness) * ((math.cbrt(cube) - 1) * root + 1 / root)
     return math.erfc(z / math.sqrt(2)) / 2
+
+
+def log_normal_tail(x: float) -> float:
+    """Return ln P(Z >= x) of a standard normal Z, for any x."""
+    if x < _FAR:
+        return math.log(math.erfc(x / math.sqrt(2)) / 2)
+    return -(x**2) / 2 - math.log(x * math.sqrt(2 * math.pi)) - 1 / x**2

@@ -19,7 +19,7 @@ from ldprecover_interface.base import (
     Text,
     optional,
 )
-from ldprecover_interface.rounds import Items
+from ldprecover_interface.rounds import Attack, Items
 
 if TYPE_CHECKING:  # a client of a server computes no recovery
     from ldprecover import recovery
@@ -160,12 +160,9 @@ class Conclusions(Message):
     standard_deviations: Column | None
     lower: Column | None = Field(description="Lower ends of 95 % intervals.")
     upper: Column | None = Field(description="Upper ends of 95 % intervals.")
-    attack_probability: float | None
-    beta: float | None = Field(
-        description="Visible share of malicious reports among all, a lower bound."
-    )
-    beta_low: float | None = Field(description="Lower end of beta's range.")
-    beta_high: float | None = Field(description="Upper end of beta's range.")
+    attack: Attack | None = Field(description="As in a verdict, without alarms and proof.")
+    attack_probability: float | None = Field(description="Of a visible attack.")
+    beta: float | None = Field(description="Least share of malicious reports among all that shows.")
     suspects: list[SuspectedItem] = Field(description="The most probable item first.")
     dropped: list[DroppedReports]
     history_weight: float | None = Field(

@@ -210,21 +210,29 @@ class TopItem(Message):
     estimate: float = Field(description="Recovered frequency.")
 
 
+Attack = Annotated[
+    str,
+    Field(
+        json_schema_extra={"enum": ["none_seen", "cannot_be_seen", "possible", "near_certain"]},
+    ),
+]
+
+
 class Verdict(Message):
     """What the recommended recovery, the alarms and a certificate conclude of a closed round."""
 
-    attack: Annotated[
-        str, Field(json_schema_extra={"enum": ["none_seen", "possible", "near_certain"]})
-    ] = Field(
+    attack: Attack = Field(
         description="`near_certain` from a probability of 0.9 or a proven share of 0.1 on; else "
-        "`possible` from a probability of 0.1 on, if an alarm is raised, or if any share of "
-        "malicious reports is proven; else `none_seen`."
+        "`possible` if the evidence has a p-value below 0.05, an alarm is raised, or any share of "
+        "malicious reports is proven; else `none_seen` if crafted reports, 5 % of all, would have "
+        "shown with a probability of 0.5 or more; else `cannot_be_seen`. Lies told honestly and "
+        "mimicry stay unseen."
     )
     attack_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="Null if the recovery states none."
+        description="Probability of a visible attack; null if the recovery states none."
     )
     malicious_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="Estimated visible share of malicious reports among all; null if the recovery "
+        description="Least share of malicious reports among all that shows; null if the recovery "
         "states none."
     )
     least_malicious_share: Annotated[float, Field(ge=0, le=1)] = Field(

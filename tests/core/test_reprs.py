@@ -51,5 +51,5 @@ def test_repr_of_estimates_names_the_first_five() -> None:
 def test_repr_of_conclusions_has_no_vectors() -> None:
     oracle = frequency_oracle("oue", 1.0, D)
     conclusions = recover(oracle, oracle.perturb(np.arange(D).repeat(5)), "unmix").conclusions
-    assert repr(conclusions).startswith("Conclusions(attack ")
+    assert repr(conclusions).startswith("Conclusions(none_seen, ")
     assert len(repr(conclusions)) < 100

@@ -195,10 +195,17 @@ def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess)
         else:
             waiting.append(route)
 
+    problem = {"title": "Invalid parameter", "detail": "nothing is left"}
     visitor.context.route("**/certificate", hold)
+    visitor.context.route(
+        "**/recover",
+        lambda route: route.fulfill(
+            status=422, body=json.dumps(problem), content_type="application/problem+json"
+        ),
+    )
     page = visitor.open(f"#/rounds/{opened['name']}")
     lead = page.locator(".lead")
-    expect(lead).to_contain_text("The test failed: Invalid parameter: all reports would be dropped")
+    expect(lead).to_contain_text("The test failed: Invalid parameter: nothing is left")
     released = True
     for route in waiting:
         route.continue_()

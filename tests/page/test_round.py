@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,13 +67,13 @@ def test_verdict_comes_first(visitor: Visitor, server: ServerProcess) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}", height=800)
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
     answer = server.post(f"/rounds/{attacked['id']}/recover", json={"method": "auto"}).json()
-    beta = float(f"{100 * answer['conclusions']['beta']:.2g}")
-    expect(tile(page, "Fake reports")).to_contain_text(f"about {beta:g}\u00a0%")
+    beta = math.floor(1000 * answer["conclusions"]["beta"]) / 10  # of one digit before the point
+    expect(tile(page, "Fake reports")).to_contain_text(f"at least {beta:g}\u00a0%")
     expect(tile(page, "Reports")).to_contain_text("4,400")
     suspects = answer["conclusions"]["suspects"]
     assert {each["item"] for each in suspects} == {19, 20, 21}
     lead = page.locator(".lead")
-    expect(lead).to_contain_text("Near certain attack: an estimated")
+    expect(lead).to_contain_text("Near certain attack: at least")
     for each in suspects:
         expect(lead).to_contain_text(each["label"])
     page.get_by_text("Use the best estimate, not the numbers as collected").wait_for()
@@ -121,7 +122,7 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
     assert "prefer" not in recover.value.headers
     expect(tile(page, "Are they honest?")).to_contain_text("Attack possible")
     expect(tile(page, "Are they honest?")).to_contain_text("probability 40 %")
-    expect(tile(page, "Fake reports")).to_contain_text("about 8\u00a0%")
+    expect(tile(page, "Fake reports")).to_contain_text("at least 8\u00a0%")
     expect(tile(page, "Fake reports")).to_contain_text("at least 1.2\u00a0% proven")
     expect(page.locator(".lead")).to_contain_text("may raise town 11 and Lagos")
 
@@ -130,7 +131,7 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
     ("least", "proven"),
     [
         (0.0004, "less than 0.1\u00a0% proven"),
-        (0.0, "estimated, not proven ?"),
+        (0.0, "seen, not proven ?"),
     ],
 )
 def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -> None:
@@ -155,7 +156,7 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
     )
     assert proven in texts[0].replace("\n", " ")
     assert "about" not in "".join(texts)
-    assert "Near certain attack: less than 0.1\u00a0% of the reports are fake" in texts[1]
+    assert "Near certain attack: some reports are fake" in texts[1]
 
 
 def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
@@ -201,6 +202,53 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     )
 
 
+@pytest.mark.parametrize("items", [["-1", "1"], ["tea", "coffee", "water"]])
+def test_attack_that_cannot_be_seen_is_bounded(
+    visitor: Visitor, server: ServerProcess, items: list[str]
+) -> None:
+    """By the certificate of 5 % of fake reports, which the page asks for then."""
+    opened = server.open_round("grr", items=items)
+    report(server, opened, 20_000)
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    expect(tile(page, "Are they honest?")).to_contain_text("Attacks cannot be seen")
+    expect(tile(page, "Are they honest?")).not_to_contain_text("probability")
+    answer = server.post(
+        f"/rounds/{opened['id']}/certificate", json={"malicious_share": 0.05}
+    ).json()
+    lead = page.locator(".lead")
+    expect(lead).to_contain_text(
+        "The reports of this round could not show an attack. If 5\u00a0% of them are fake, "
+    )
+    numbers = [float(text) for text in re.findall(r"-?\d*\.\d+|\d+", lead.inner_text())[1:]]
+    if "mean" in answer:
+        assert numbers == pytest.approx(list(answer["mean"].values()), abs=0.005)
+    else:
+        width = max(np.subtract(answer["upper"], answer["lower"]))
+        assert numbers == [pytest.approx(100 * width, abs=0.1)]
+    page.get_by_text("Lies told honestly and mimicry stay unseen.").wait_for()
+
+
+def test_alarm_and_proof_outweigh_what_a_recovery_concludes(visitor: Visitor) -> None:
+    """As in the verdicts of the server."""
+    page = visitor.open()
+    words = page.evaluate(
+        """async () => {
+          const { verdictOf } = await import("/page/js/round/verdict.js");
+          const word = (attack, least, isAlarmed) =>
+            verdictOf({ conclusions: attack && { attack, suspects: [] } }, least, isAlarmed).attack;
+          return [
+            word(null, null, false), word("cannot_be_seen", 0, false), word("none_seen", 0, false),
+            word("none_seen", 0, true), word("cannot_be_seen", 0.0999, false),
+            word("possible", 0, false), word("near_certain", 0, false), word(null, 0.1, false),
+          ];
+        }"""
+    )
+    assert words == [
+        *("cannot_be_seen", "cannot_be_seen", "none_seen"),
+        *("possible", "possible", "possible", "near_certain", "near_certain"),
+    ]
+
+
 def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, Any]) -> None:
     def enlarge(route: "Route") -> None:
         response = route.fetch()
@@ -212,6 +260,7 @@ def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, A
         "More than 2,000,000 reports are tested only when you ask."
     )
     assert not any(url.endswith("/recover") for url in visitor.requests)
+    expect(page.get_by_text("mimicry stay unseen")).to_be_hidden()
     page.get_by_role("button", name="Test the reports").press("Enter")
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
 
@@ -337,7 +386,7 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
     page.get_by_label("unmix", exact=True).check()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
-    assert "β, the visible share of fake reports" in card.inner_text()
+    assert "β, the share of fake reports: at least" in card.inner_text()
     assert "with=ldprecover%2Cnorm-sub%2Cunmix" in page.url
     wait_for_recovery(page, "unmix")
     assert table(page)[0][4:7] == ["Ldprecover", "Norm-sub", "Unmix"]

@@ -32,6 +32,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     opened = poisoned(server)
     verdicts = {
         "none_seen": "No attack seen",
+        "cannot_be_seen": "Attacks cannot be seen",
         "possible": "Attack possible, about 8\u00a0% fake",
         "near_certain": "Near certain attack, at least 9.8\u00a0% fake",
     }
@@ -64,6 +65,8 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     page = visitor.open("#/rounds")
     for attack, name in names.items():
         expect(card(page, name)).to_contain_text(verdicts[attack])
+        is_seen = attack in ("possible", "near_certain")
+        expect(card(page, name).get_by_text("% fake")).to_have_count(int(is_seen))
         bars = card(page, name).get_by_role("img")
         expect(bars).to_have_attribute(
             "aria-label",

@@ -130,5 +130,5 @@ def test_many_items_of_which_few_are_held_look_honest() -> None:
     counts_of_items = np.random.default_rng(1).multinomial(n, f / f.sum())
     result, gain = played(oracle, counts_of_items, 0, 2)
     conclusions: Any = result.conclusions
-    assert conclusions.attack_probability < 0.1
+    assert conclusions.attack in ("none_seen", "cannot_be_seen")
     assert gain > 1.5

@@ -12,16 +12,27 @@ if TYPE_CHECKING:
 _MAX_SUSPECTS = 10  # in a sentence
 
 
+def attack_text(attack: str) -> str:
+    """Return a conclusion about an attack as sentences, with what no conclusion is about."""
+    hint = (
+        " The reports of this round could not show an attack: `ldprecover result certify "
+        "--malicious-share 0.05` says what 5 % of fake reports could do at most."
+        if attack == "cannot_be_seen"
+        else ""
+    )
+    word = attack.replace("_", " ")
+    return f"Attack: {word}.{hint} Lies told honestly and mimicry stay unseen."
+
+
 def sentences(conclusions: "Conclusions") -> Iterator[str]:
     """Yield sentences about the attack; labels in them are untrusted text."""
+    if conclusions.attack is not None:
+        yield attack_text(conclusions.attack)
     if (probability := conclusions.attack_probability) is not None:
         share = ""
-        if (beta := conclusions.beta) is not None:
-            share = f"; visible share of malicious reports: about {percent(beta)}"
-            low, high = conclusions.beta_low, conclusions.beta_high
-            if low is not None and high is not None:
-                share += f" ({percent(low)} to {percent(high)})"
-        yield f"Probability of an attack: {percent(probability)}{share}."
+        if beta := conclusions.beta:
+            share = f"; share of malicious reports: at least {percent(beta)}"
+        yield f"Probability of a visible attack: {percent(probability)}{share}."
     if suspects := conclusions.suspects:
         names = ", ".join(
             f"{isolated(row.label)} ({percent(row.probability)})"

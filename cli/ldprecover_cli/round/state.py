@@ -20,6 +20,7 @@ from ldprecover_cli.options import (
     titled,
 )
 from ldprecover_cli.output import console, counted, joined, plain_table, print_json
+from ldprecover_cli.result.conclusions import attack_text
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus, RoundSummary
@@ -146,7 +147,7 @@ def _show(status: "RoundStatus", title: str) -> None:
         "p": f"{status.p:.6g}, the probability that a report supports its user's item",
         "q": f"{status.q:.6g}, the probability that it supports another item",
         "digest": f"{status.digest}, the hash of the parameters",
-        "verdict": status.verdict and f"attack: {status.verdict.attack.replace('_', ' ')}",
+        "verdict": status.verdict and attack_text(status.verdict.attack),
     }
     fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}
     rows = ((name, str(value)) for name, value in fields.items() if value is not None)

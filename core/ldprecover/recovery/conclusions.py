@@ -9,14 +9,11 @@ from typing import Any, Literal
 from ldprecover.items import with_labels
 from ldprecover.types import FloatArray
 
-Attack = Literal["none_seen", "possible", "near_certain"]
-"""Conclusions of a recovery about an attack."""
+Attack = Literal["none_seen", "cannot_be_seen", "possible", "near_certain"]
+"""Conclusions about an attack. Where the reports could not show one, it cannot be seen."""
 
-POSSIBLE, NEAR_CERTAIN = 0.1, 0.9
-"""Least probabilities of a possible and of a near certain attack.
-
-docs/explanation/unmixing.md has measured how often these are right.
-"""
+NEAR_CERTAIN = 0.9
+"""Least probability of a near certain attack."""
 
 NEAR_CERTAIN_SHARE = 0.1
 """Least proven malicious share of a near certain attack.
@@ -26,16 +23,17 @@ to 102 items, 1 to 10,000 reports, epsilon .5 to 4.
 """
 
 
-def attack_word(probability: float | None, *, proven: float, has_alarm: bool) -> Attack:
-    """Return the word for the probability of an attack, None from a method that states none.
+def attack_word(concluded: Attack | None, *, proven: float, has_alarm: bool) -> Attack:
+    """Return the conclusion about an attack from that of a method, None from one without any.
 
     `proven` is the share of malicious reports that a certificate proves. Any makes an attack
-    possible whatever the probability, as an alarm does; a large one makes it near certain.
+    possible, as an alarm does; a large one makes it near certain.
     """
-    p = 0.0 if probability is None else probability
-    if p >= NEAR_CERTAIN or proven >= NEAR_CERTAIN_SHARE:
+    if concluded == "near_certain" or proven >= NEAR_CERTAIN_SHARE:
         return "near_certain"
-    return "possible" if p >= POSSIBLE or proven > 0 or has_alarm else "none_seen"
+    if concluded == "possible" or proven > 0 or has_alarm:
+        return "possible"
+    return concluded or "cannot_be_seen"
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,9 @@ class Conclusions:
 
     Vectors have one entry for each of the d items. `standard_deviations` are those of the recovered
     frequencies; `lower` and `upper` are the ends of intervals that hold 95 % of the frequencies.
-    `attack_probability` is the probability of an attack. `beta` estimates the visible share of
-    malicious reports among all, between `beta_low` and `beta_high`; the whole share may be larger.
+    `attack` says what the reports tell of an attack, and `attack_probability` is the probability of
+    a visible one. `beta` is the least share of malicious reports among all that shows; the whole
+    share may be larger.
     `suspects` are items that too many reports share, or whose estimates stand out, with the
     probability that reports raised them, the highest first. Innocent items can be among them.
     `dropped` are the reports left out. `history_weight` is the probability that the earlier rounds
@@ -64,17 +63,17 @@ class Conclusions:
     standard_deviations: FloatArray | None = None
     lower: FloatArray | None = None
     upper: FloatArray | None = None
+    attack: Attack | None = None
     attack_probability: float | None = None
     beta: float | None = None
-    beta_low: float | None = None
-    beta_high: float | None = None
     suspects: tuple[tuple[int, float], ...] = ()
     dropped: tuple[Dropped, ...] = ()
     history_weight: float | None = None
 
     def __repr__(self) -> str:
-        shares = {"attack": self.attack_probability, "malicious": self.beta}
-        parts = [f"{name} {100 * v:.1f} %" for name, v in shares.items() if v is not None]
+        parts: list[str] = [] if self.attack is None else [self.attack]
+        if self.beta:
+            parts.append(f"at least {100 * self.beta:.1f} % malicious")
         dropped = sum(each.reports for each in self.dropped)
         parts += [f"{len(self.suspects):,} suspects", f"{dropped:,} reports dropped"]
         return f"Conclusions({', '.join(parts)})"

@@ -199,9 +199,7 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     conclusions = result.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
     return Verdict(
-        attack=attack_word(
-            conclusions.attack_probability, proven=least, has_alarm=bool(result.alarms)
-        ),
+        attack=attack_word(conclusions.attack, proven=least, has_alarm=bool(result.alarms)),
         attack_probability=conclusions.attack_probability,
         malicious_share=conclusions.beta,
         least_malicious_share=least,

@@ -9,7 +9,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import GRR
 from ldprecover.protocols.wire import pack
-from ldprecover_cli.result.conclusions import sentences
+from ldprecover_cli.result.conclusions import attack_text, sentences
 from ldprecover_interface.results import Conclusions
 
 D = 40
@@ -43,9 +43,8 @@ def test_terminal_shows_intervals_and_conclusions(on_server: Run, rounds: list[s
     assert f"{low:.2f} to {high:.2f}" in lines[2]
     for sentence in sentences(Conclusions.model_validate(conclusions)):
         assert sentence in result.words
-    assert (
-        f"Probability of an attack: {100 * conclusions['attack_probability']:.1f} %" in result.words
-    )
+    probability = 100 * conclusions["attack_probability"]
+    assert f"Probability of a visible attack: {probability:.1f} %" in result.words
     assert "predict this one" in result.words
 
 
@@ -69,20 +68,17 @@ def test_exports_give_the_same_conclusions(
 
 def test_every_conclusion_has_a_sentence() -> None:
     conclusions = {
+        "attack": "near_certain",
         "attack_probability": 0.987,
         "beta": 0.05,
-        "beta_low": 0.04,
-        "beta_high": 0.06,
         **dict.fromkeys(["standard_deviations", "lower", "upper"]),
         "suspects": [{"item": i, "label": f"\u05d0{i}", "probability": 0.9} for i in range(12)],
         "dropped": [{"screen": "sizes", "what": "of sizes next to impossible", "reports": 1}],
         "history_weight": 0.5,
     }
     assert list(sentences(Conclusions.model_validate(conclusions))) == [
-        (
-            "Probability of an attack: 98.7 %; visible share of malicious reports: about 5.0 % "
-            "(4.0 % to 6.0 %)."
-        ),
+        "Attack: near certain. Lies told honestly and mimicry stay unseen.",
+        "Probability of a visible attack: 98.7 %; share of malicious reports: at least 5.0 %.",
         "Suspects, with the probability that reports raised them: "
         + ", ".join(f"\u2068\u05d0{i}\u2069 (90.0 %)" for i in range(10))
         + " and 2 more.",
@@ -91,3 +87,19 @@ def test_every_conclusion_has_a_sentence() -> None:
     ]
     nothing = dict.fromkeys(conclusions, None) | {"suspects": [], "dropped": []}
     assert list(sentences(Conclusions.model_validate(nothing))) == []
+
+
+def test_round_for_numbers_says_that_an_attack_cannot_be_seen(
+    on_server: Run, server: ServerProcess
+) -> None:
+    """Of a recovery and of the verdict; the command that they name bounds what fakes could do."""
+    opened = server.open_round("grr", 1.0, items=["-1", "1"])
+    oracle, rng = GRR(1.0, 2), np.random.default_rng(1)
+    rows = oracle.perturb(rng.choice(2, 4000, p=[0.4, 0.6]), rng)
+    assert server.submit(opened["id"], pack(rows)).status_code == 202
+    recovered = on_server(f"result recover {opened['name']}").words
+    assert "Attack: cannot be seen. The reports of this round could not show" in recovered
+    assert "`ldprecover result certify --malicious-share 0.05`" in recovered
+    assert "Lies told honestly and mimicry stay unseen." in recovered
+    assert "mean" in on_server(f"result certify {opened['name']} --malicious-share 0.05").words
+    assert attack_text("possible").startswith("Attack: possible. Lies told honestly")

@@ -7,6 +7,7 @@ import pytest
 
 from ldprecover import RecoveryRequest, Tally, recover
 from ldprecover.protocols import GRR, HR, OUE, FrequencyOracle
+from ldprecover.recovery.unmixing.evidence import PRIOR
 
 N = 2_000
 
@@ -21,7 +22,7 @@ def _frequencies(oracle: FrequencyOracle) -> Any:
     [
         (OUE(1, 16), N, "unmix", "it fits oue over 16 items"),
         (GRR(1, 30), N, "unmix", "it fits grr over 30 items"),
-        (OUE(1, 15), N, "norm-sub", "unmix needs at least 16 items, not 15"),
+        (OUE(1, 15), N, "unmix", "it fits oue over 15 items"),
         (HR(1, 30), N, "norm-sub", "unmix: hr lacks a law"),
         (OUE(1, 30), None, "norm-sub", "unmix needs the number of reports"),
         (
@@ -42,6 +43,17 @@ def test_chooses_a_method_and_says_why(
     assert result.recovered.tolist() == named.recovered.tolist()
     assert result.notes[0].startswith(f"auto chose {chosen}: {reason}")
     assert result.notes[1:] == named.notes
+
+
+def test_states_the_evidence_where_it_projects() -> None:
+    """HR holds no evidence but items below zero, so the reports could not show 5 % of fakes."""
+    oracle = HR(1, 30)
+    conclusions = recover(oracle, _frequencies(oracle), n=N).conclusions
+    assert conclusions is not None
+    assert conclusions.attack == "cannot_be_seen"
+    assert conclusions.attack_probability == pytest.approx(PRIOR)
+    assert conclusions.beta is None
+    assert recover(oracle, _frequencies(oracle)).conclusions is None
 
 
 def test_names_the_assumptions_that_the_chosen_method_ignores() -> None:

@@ -1,25 +1,26 @@
-"""The words for the probability of an attack."""
+"""The conclusions about an attack from a method, a proof and alarms."""
 
 import pytest
 
-from ldprecover.recovery.conclusions import attack_word
+from ldprecover.recovery.conclusions import Attack, attack_word
 
 
 @pytest.mark.parametrize(
-    ("probability", "proven", "has_alarm", "word"),
+    ("concluded", "proven", "has_alarm", "word"),
     [
-        (None, 0.0, False, "none_seen"),
-        (0.0999, 0.0, False, "none_seen"),
+        (None, 0.0, False, "cannot_be_seen"),
+        ("cannot_be_seen", 0.0, False, "cannot_be_seen"),
+        ("none_seen", 0.0, False, "none_seen"),
         (None, 0.0, True, "possible"),
-        (0.0, 1e-6, False, "possible"),
-        (0.1, 0.0, False, "possible"),
-        (0.8999, 0.0999, True, "possible"),
-        (0.9, 0.0, False, "near_certain"),
+        ("none_seen", 1e-6, False, "possible"),
+        ("cannot_be_seen", 0.0, True, "possible"),
+        ("possible", 0.0999, True, "possible"),
+        ("near_certain", 0.0, False, "near_certain"),
         (None, 0.1, False, "near_certain"),
-        (1.0, 0.5, True, "near_certain"),
+        ("cannot_be_seen", 0.5, True, "near_certain"),
     ],
 )
-def test_probability_proof_and_alarms_choose_the_word(
-    probability: float | None, proven: float, has_alarm: bool, word: str
+def test_conclusion_proof_and_alarms_choose_the_word(
+    concluded: Attack | None, proven: float, has_alarm: bool, word: str
 ) -> None:
-    assert attack_word(probability, proven=proven, has_alarm=has_alarm) == word
+    assert attack_word(concluded, proven=proven, has_alarm=has_alarm) == word

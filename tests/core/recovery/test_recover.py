@@ -343,3 +343,18 @@ def test_result_is_the_projection_of_its_genuine_frequencies(
         np.testing.assert_allclose(
             result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-8
         )
+
+
+@pytest.mark.parametrize("oracle", [GRR(1.0, 2), OUE(1.0, 2), OLH(1.0, 2, 4)])
+def test_of_two_items_the_paper_stretches_the_mean_and_says_so(oracle: FrequencyOracle) -> None:
+    result = recover(oracle, [0.35, 0.65], RecoveryRequest("ldprecover", eta=0.2))
+    assert result.recovered[1] - result.recovered[0] == pytest.approx(1.2 * 0.3)
+    assert any("multiplies the difference" in note for note in result.notes)
+    for request in (
+        RecoveryRequest("ldprecover", eta=0.0),
+        RecoveryRequest("ldprecover", eta=0.2, targets=[1]),
+    ):
+        notes = recover(oracle, [0.35, 0.65], request).notes
+        assert not any("multiplies the difference" in note for note in notes)
+    three = recover(GRR(1.0, 3), [0.2, 0.3, 0.5], RecoveryRequest("ldprecover", eta=0.2))
+    assert not any("multiplies the difference" in note for note in three.notes)

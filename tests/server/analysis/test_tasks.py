@@ -12,6 +12,7 @@ from ldprecover_server.analysis.tasks import pack, unpack
 def test_packed_recovery_with_conclusions_round_trips() -> None:
     concluded = Conclusions(
         standard_deviations=np.array([0.1, 0.2]),
+        attack="near_certain",
         attack_probability=0.9,
         suspects=((1, 0.75), (0, 0.5)),
         dropped=(Dropped("sizes", "reports of 7 items", 12),),

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.contract import AUTO, METHODS, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods import unmix
-from ldprecover.recovery.unmixing import LEAST_ITEMS
 
 _PROJECTION = "norm-sub"
 _LEAST_NOISE = 0.01  # of a mean frequency; with less, data fit no listed shape
@@ -26,8 +26,6 @@ def chosen_method(
     for n reports with next to no noise, because then the projection has next to no error.
     """
     reason = unmix.METHOD.refusal(oracle, available)
-    if reason is None and oracle.domain_size < LEAST_ITEMS:
-        reason = f"unmix needs at least {LEAST_ITEMS} items, not {oracle.domain_size}"
     least = _REPORTS_PER_ITEM * oracle.domain_size
     if reason is None and n is not None and n < least:
         reason = (
@@ -50,6 +48,10 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     method, reason = chosen_method(inputs.oracle, inputs.available, n)
     request = replace(inputs.request, method=method.name)
     recovery = method.recover(replace(inputs, request=request))
+    if recovery.conclusions is None and n is not None:
+        evidence = unmix.evidence_of(inputs)
+        conclusions = Conclusions(attack=evidence.word, attack_probability=evidence.probability)
+        recovery = replace(recovery, conclusions=conclusions)
     return replace(recovery, notes=(f"{AUTO} chose {method.name}: {reason}.", *recovery.notes))
 
 

@@ -81,6 +81,11 @@ def subtract(
             "simplex: the assumed malicious frequencies changed nothing, and the attack was not "
             "removed."
         )
+        if poisoned.size == 2 and eta > 0:
+            notes.append(
+                "Of two items that multiplies the difference, the mean of numbers, by 1 + eta, up "
+                "to 1, whether or not anybody attacked."
+            )
     return inputs.recovery(
         recovered, notes, eta=eta, targets=targets, malicious=malicious, genuine=genuine
     )

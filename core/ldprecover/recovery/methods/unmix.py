@@ -5,7 +5,6 @@ the surplus of an attack is on, if malicious reports support the others as hones
 spike as large as a popular item.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -16,8 +15,9 @@ from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
 from ldprecover.distributions import chi_squared_normal
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.conclusions import NEAR_CERTAIN, POSSIBLE, Conclusions
+from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
     History,
@@ -30,12 +30,26 @@ from ldprecover.recovery.unmixing import (
     history_of,
     unmix,
 )
+from ldprecover.recovery.unmixing.evidence import (
+    Evidence,
+    log_p_of_canaries,
+    log_p_of_items,
+    log_p_of_sum,
+    noise_of_none,
+    reach,
+)
 from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_for_filters
+from ldprecover.recovery.unmixing.least_share import least_by_shift
+from ldprecover.recovery.unmixing.model.posterior import projection
 
-_NORMAL = 1.959964  # standard deviations either side of a normal law's mean that hold 95 %
 _SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
 _ROUNDED = 1.1  # factor of chi-squared that the rounding of deviations to 10 % can cause
 _DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that differ by noise alone
+# Noise in units of a mean frequency, below which estimates are projected, and below which an attack
+# needs evidence: what is left is the shape of the data, which follows no law.
+_NO_NOISE, _FAINT = 0.05, 0.2
+_FEW = 32
+_ASSUMED = "The frequencies assume an attack that the reports do not prove."
 _ROUNDING = 1e-9  # by which a share may exceed [0, 1]
 
 
@@ -99,19 +113,44 @@ def _number_of_reports(inputs: RecoveryInputs) -> int:
     return n
 
 
+def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
+    """Return the evidence of an attack in all n reports; `log_p` is that of their joint law."""
+    oracle, z, n = inputs.oracle, inputs.poisoned, _number_of_reports(inputs)
+    kinds = {
+        "items": log_p_of_items(z, noise_of_none(oracle, n)),
+        "sum": log_p_of_sum(oracle, z, n),
+        "reports": log_p,
+        "canaries": log_p_of_canaries(oracle, z, n, inputs.canaries),
+    }
+    at_hand = {kind: value for kind, value in kinds.items() if value is not None}
+    reached = reach(oracle, z, n, len(at_hand), reads_reports=log_p is not None)
+    return Evidence(at_hand, reached)
+
+
 def _recover(inputs: RecoveryInputs) -> Recovery:
     estimates, oracle = _estimates(inputs), inputs.oracle
+    evidence = evidence_of(inputs, estimates.log_p)
+    is_proven = evidence.probability >= NEAR_CERTAIN
+    noise = noise_of_none(oracle, _number_of_reports(inputs)) * oracle.domain_size
+    note = None
     if oracle.domain_size < LEAST_ITEMS:
-        projected = unmix(oracle, estimates.z, estimates.sd)
         note = (
             f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the "
             "estimates, projected."
         )
+    elif noise < _NO_NOISE and (oracle.fixed_size == 1 or not is_proven):
+        note = (
+            f"The noise is only {noise:.1g} of a mean frequency, and data then follow no law of "
+            "few parameters: these are the estimates, projected."
+        )
+    if note is not None:
+        projected = projection(estimates.z, estimates.sd)
+        conclusions = _conclusions(inputs, estimates, projected, evidence)
         return inputs.recovery(
             projected.frequencies,
             (*estimates.notes, note),
             genuine=estimates.z.copy(),
-            conclusions=_errors(projected),
+            conclusions=replace(conclusions, history_weight=None),
         )
     history, doubts = _history(inputs.history)
     unmixed = unmix(
@@ -131,14 +170,19 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             estimates_of_counts(oracle, inputs.poisoned, _number_of_reports(inputs)).sd,
         ),
         may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
+        honest_only=not is_proven and noise < _FAINT,
     )
-    conclusions = _conclusions(inputs, estimates, unmixed)
-    beta = conclusions.beta or 0.0
-    attacked = (conclusions.attack_probability or 0.0) > _SUSPECT
-    eta = beta / (1 - beta) if attacked and beta < 1 else 0.0
+    if oracle.domain_size < _FEW and history is None and not unmixed.assumes_attack:
+        both = (unmixed.frequencies + project_simplex(estimates.z)) / 2
+        unmixed = replace(unmixed, frequencies=both)
+    conclusions = _conclusions(inputs, estimates, unmixed, evidence)
+    attacked = unmixed.assumes_attack or bool(estimates.dropped)
+    honest = unmixed.honest * estimates.n / (estimates.honest_kept * _number_of_reports(inputs))
+    eta = max(1 / honest - 1, 0.0) if attacked else 0.0
+    assumed = [_ASSUMED] if attacked and not is_proven else []
     return inputs.recovery(
         unmixed.frequencies,
-        (*estimates.notes, *_notes(conclusions, inputs), *doubts),
+        (*estimates.notes, *assumed, *_notes(conclusions, inputs), *doubts),
         eta=eta,
         targets=inputs.targets,
         malicious=((1 + eta) * inputs.poisoned - unmixed.frequencies) / eta if eta else None,
@@ -147,60 +191,40 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     )
 
 
-def _errors(unmixed: Unmixed) -> Conclusions:
-    return Conclusions(standard_deviations=unmixed.sd, lower=unmixed.lower, upper=unmixed.upper)
-
-
 def _conclusions(
-    inputs: RecoveryInputs, estimates: NoisyEstimates, unmixed: Unmixed
+    inputs: RecoveryInputs, estimates: NoisyEstimates, unmixed: Unmixed, evidence: Evidence
 ) -> Conclusions:
-    """Return the conclusions: dropped reports count as malicious, the others by un-mixing."""
+    """Return the conclusions; the share of malicious reports is the least one that shows."""
+    oracle, n = inputs.oracle, _number_of_reports(inputs)
     number_dropped = sum(each.reports for each in estimates.dropped)
-    beta, low, high = _shares(estimates, number_dropped, unmixed.beta)
     raised = unmixed.spikes.copy()
-    by_filters = bool(number_dropped) and inputs.oracle.laws.report_sums is None
+    by_filters = bool(number_dropped) and oracle.laws.report_sums is None
     for item, probability in estimates.suspects.items():
         # The estimates show only what reports that pass have raised.
         raised[item] = probability if by_filters else min(probability, raised[item])
+    raised *= evidence.probability
     likely = {int(v): float(raised[v]) for v in np.flatnonzero(raised > _SUSPECT)}
-    return replace(
-        _errors(unmixed),
-        attack_probability=1.0 if number_dropped else unmixed.p_attack,
-        beta=beta,
-        beta_low=low,
-        beta_high=high,
+    return Conclusions(
+        standard_deviations=unmixed.sd,
+        lower=unmixed.lower,
+        upper=unmixed.upper,
+        attack=evidence.word,
+        attack_probability=evidence.probability,
+        beta=min(max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n)), 1.0),
         suspects=tuple(sorted(likely.items(), key=lambda item: (-item[1], item[0]))),
         dropped=estimates.dropped,
         history_weight=unmixed.p_history if inputs.history else None,
     )
 
 
-def _shares(
-    estimates: NoisyEstimates, number_dropped: int, of_passing: tuple[float, float, float]
-) -> tuple[float, float, float]:
-    """Return the visible share of malicious reports among all, and its range, from the rest's.
-
-    The honest reports that pass the filters are a known share of all honest ones, but for chance.
-    """
-    if not number_dropped:
-        return of_passing
-    n, honest_kept = number_dropped + estimates.n, estimates.honest_kept
-    chance = _NORMAL * math.sqrt((1 - honest_kept) / (honest_kept * n))
-    beta, low, high = (1 - (1 - share) * estimates.n / (honest_kept * n) for share in of_passing)
-    low, high = min(low - chance, beta), max(high + chance, beta)
-    return max(beta, 0.0), max(low, 0.0), min(max(high, 0.0), 1.0)
-
-
 def _notes(conclusions: Conclusions, inputs: RecoveryInputs) -> Iterator[str]:
     probability = conclusions.attack_probability or 0.0
     if probability > _SUSPECT:
         yield (
-            "The share of malicious reports is an estimate of those that are visible: reports that "
-            "honest users could as well have sent, and lies told honestly, are not in it."
+            "The share of malicious reports is the least one that shows: reports that honest users "
+            "could as well have sent, and lies told honestly, are not in it."
         )
-    if any(
-        POSSIBLE <= p < NEAR_CERTAIN for p in (probability, *(p for _, p in conclusions.suspects))
-    ):
+    if conclusions.attack == "possible" or any(p < NEAR_CERTAIN for _, p in conclusions.suspects):
         lacking = [] if inputs.canaries else ["canaries"]
         lacking += [] if inputs.history else ["an earlier clean round"]
         advice = f": {' or '.join(lacking)} would decide" if lacking else ""

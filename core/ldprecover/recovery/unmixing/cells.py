@@ -105,8 +105,8 @@ class Cells:
         return 1 + lost
 
 
-def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
-    """Return the cells of a round, of which those are dropped that are far too full.
+def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> tuple[Cells, float]:
+    """Return the cells of a round without those that are far too full, and ln p of the fullest.
 
     An honest round loses a cell with a probability of `THRESHOLDS.full_cell`, by Chernoff's bound.
     The fullest cells are dropped first, and come back where the others explain them.
@@ -114,11 +114,14 @@ def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
     cells = Cells.of(oracle, np.empty(0, np.int64))
     limit = math.log(histogram.size / THRESHOLDS.full_cell)
     limit_of_cells = min(THRESHOLDS.most_cells, histogram.size // 4)
+    log_p = 0.0
     for step in range(_ROUNDS):
         expected = _possible(oracle, cells.expected(histogram))
         spread = np.ones(histogram.size)
         spread[cells.dropped] = cells.prediction_variance
         excess = _surprise(histogram, expected) / spread
+        if not step:
+            log_p = min(0.0, math.log(histogram.size) - float(excess.max()))
         explained = excess[cells.dropped] < limit
         full = np.setdiff1d(np.flatnonzero(excess > limit), cells.dropped)
         remaining = cells.dropped[~explained] if step < _ROUNDS // 2 else cells.dropped
@@ -129,7 +132,7 @@ def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> Cells:
         if changed is None or np.array_equal(changed.dropped, cells.dropped):
             break
         cells = changed
-    return cells
+    return cells, log_p
 
 
 def _identifiable(

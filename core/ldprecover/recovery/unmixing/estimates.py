@@ -12,9 +12,13 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.unmixing.cells import without_full_cells
 from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
-from ldprecover.recovery.unmixing.raised_sets import Addition, SetSearch
+from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
 from ldprecover.types import FloatArray
 
+_NO_SEARCH = (
+    f"No set of items that reports share was searched: there are more than {MOST_CELLS:,} kinds of "
+    "reports."
+)
 _STEP = math.log(1.1)  # deviations are rounded to powers of 1.1: few are distinct
 _LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
 _CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users
@@ -29,7 +33,9 @@ class NoisyEstimates:
     raised them. `dropped` are the reports left out, `honest_kept` is the probability that
     an honest report passes, and `notes` are sentences on the filters. `balance` is the evidence of
     what the reports that pass added to the named targets, or else to the suspects; `additions` are
-    what they may have added, by their histogram.
+    what they may have added, by their histogram. `log_p` is ln p of the joint law of the reports'
+    items, None where they were not read, and `malicious` the least number of malicious reports by
+    it.
     """
 
     z: FloatArray
@@ -41,6 +47,8 @@ class NoisyEstimates:
     notes: tuple[str, ...] = ()
     balance: MassBalance | None = None
     additions: tuple[Addition, ...] = ()
+    log_p: float | None = None
+    malicious: float = 0.0
 
 
 def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:
@@ -63,7 +71,7 @@ def estimates_of_histogram(
     if not tally.n:
         raise ParameterError("unmix: there are no reports")
     histogram = tally.summary
-    cells = without_full_cells(oracle, histogram)
+    cells, log_p = without_full_cells(oracle, histogram)
     filled = cells.filled(histogram)
     dropped = int(histogram[cells.dropped].sum())
     n = tally.n - dropped
@@ -75,18 +83,23 @@ def estimates_of_histogram(
     usual = float(np.median(shares))
     sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation()))
     search = SetSearch(cells, histogram)
-    raised = targets or search.best(z)
+    shared, score = search.best(z)
+    raised = targets or shared
     number = cells.dropped.size
+    of_others = float(filled[cells.dropped].sum())
     kinds = "one kind of report" if number == 1 else f"{number:,} kinds of reports"
     description = f"{kinds} that far too many users sent"
     return NoisyEstimates(
         z,
         sd,
         n,
-        suspects={} if targets else dict.fromkeys(raised, 1.0),
+        suspects={} if targets else dict.fromkeys(shared, 1.0),
         dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
         additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
+        log_p=min(math.log(2) + min(log_p, -score), 0.0),
+        malicious=max(dropped - of_others - 3 * math.sqrt(dropped + of_others), 0.0),
+        notes=(_NO_SEARCH,) if cells.sums.number > MOST_CELLS else (),
     )
 
 

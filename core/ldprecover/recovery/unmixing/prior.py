@@ -193,7 +193,7 @@ class Thresholds:
     pair_items: int = 64
     """Most supported items among whose pairs a set is searched: an attack raises its targets."""
 
-    rounds: int = 3
+    rounds: int = 5
     """Sets that are searched one after the other, for several attackers. Chosen for time: each
     takes four to seven passes over the reports."""
 

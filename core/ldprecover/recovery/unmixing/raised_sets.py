@@ -23,6 +23,9 @@ _TILTS = (0.4, 0.8, 1.5, 3.0, 8.0)  # see Preference
 _FIRST_TILTS = (0.8, 3.0)
 _CLIMBED = 5  # preferences, of those that fit best, by which a set is improved
 _STARTS = (3, 5, 7, 9, 11, 13, 16, 20, 26)  # numbers of highest estimates that a search starts from
+MOST_CELLS = 1 << 14
+"""Cells beyond which no set is searched: it would take more than 5 s."""
+
 _MANY_CELLS = 1 << 12  # above which every second start serves, to save time
 _STEPS = 200  # of a search, at most
 _TRIED, _SWAPPED = 4, 2  # items of the largest changes that are added, removed and swapped
@@ -99,8 +102,9 @@ class SetSearch:
         # Malicious users do not send what supports every item: it stands out.
         self._is_sent = self._sums.masses(np.ones(self._d)) < self._d - 0.5
 
-    def best(self, estimates: FloatArray) -> tuple[int, ...]:
-        """Return the set of the highest score, if that is above `THRESHOLDS.set_evidence`.
+    def best(self, estimates: FloatArray) -> tuple[tuple[int, ...], float]:
+        """Return the set of the highest score, if that is above `THRESHOLDS.set_evidence`, and the
+        score, in nats, less the price of the laws that were tried.
 
         A search adds, removes and swaps one item at a time. It starts from the highest estimates.
         Without such a set the result is empty, and so it is for fewer than six items.
@@ -108,14 +112,15 @@ class SetSearch:
         order = np.argsort(-estimates)
         sizes = _STARTS[:: 2 if self._sums.number > _MANY_CELLS else 1]
         starts = [order[:size] for size in sizes if 2 * size <= self._d]
-        if not starts:
-            return ()
+        if not starts or self._sums.number > MOST_CELLS:
+            return (), 0.0
         each = (
             max((self._climbed(start, Preference(tilt)) for start in starts), key=_score)
             for tilt in _FIRST_TILTS
         )
         best = max((self._polished(candidate) for candidate in each), key=_score)
-        return tuple(sorted(best.items.tolist())) if best.score > THRESHOLDS.set_evidence else ()
+        raised = tuple(sorted(best.items.tolist())) if best.score > THRESHOLDS.set_evidence else ()
+        return raised, max(best.score - math.log(len(self._preferences(best.items))), 0.0)
 
     def additions_for(self, items: Iterable[int]) -> list[Addition]:
         """Return the two likeliest laws of reports that raise a set, and one that hides them."""
@@ -153,10 +158,13 @@ class SetSearch:
 
     def _likeliest(self, items: Int64Array, number: int) -> list[Preference]:
         """Return the preferences with which a set explains most."""
-        preferences = [Preference(tilt) for tilt in _TILTS]
-        largest = int(self._hits(items)[self._is_sent].max())
-        preferences += [Preference(subset_size=each) for each in range(2, largest + 1)]
+        preferences = self._preferences(items)
         return sorted(preferences, key=lambda each: -self._candidate(items, each).score)[:number]
+
+    def _preferences(self, items: Int64Array) -> list[Preference]:
+        largest = int(self._hits(items)[self._is_sent].max())
+        subsets = [Preference(subset_size=each) for each in range(2, largest + 1)]
+        return [*(Preference(tilt) for tilt in _TILTS), *subsets]
 
     def _law(self, items: Int64Array, preference: Preference) -> FloatArray:
         """Return the probability of each cell among those that are kept."""

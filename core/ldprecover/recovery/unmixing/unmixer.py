@@ -61,6 +61,7 @@ def unmix(
     attack: bool = True,
     unfiltered: tuple[FloatArray, FloatArray] | None = None,
     may_be_concealed: bool = False,
+    honest_only: bool = False,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
 
@@ -89,7 +90,9 @@ def unmix(
         # Unless the filters' result is far more likely, none of their reports is to move an item.
         filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
         hypotheses = likely(filtered + unmixer.concealed(*unfiltered))
-    return averaged(hypotheses, unidentified=not unmixer.sums.displacements)
+    return averaged(
+        hypotheses, unidentified=not unmixer.sums.displacements, honest_only=honest_only
+    )
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:

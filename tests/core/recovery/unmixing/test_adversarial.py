@@ -172,7 +172,7 @@ def test_zipf_between_the_listed_powers_is_no_attack(
     with pytest.warns(CountsAloneWarning):
         result = recover(oracle, oracle.estimate(tally.counts(oracle), tally.n), "unmix", n=tally.n)
     assert result.conclusions is not None
-    assert (result.conclusions.attack_probability or 0.0) < 0.1
+    assert result.conclusions.attack in ("none_seen", "cannot_be_seen")
 
 
 @pytest.mark.parametrize("oracle", [OUE(0.5, D), GRR(1.0, D)], ids=lambda oracle: oracle.protocol)
@@ -209,5 +209,5 @@ def test_intervals_hold_where_reports_have_subsets(
         conclusions: Any = result.conclusions
         shares.append(((conclusions.lower <= truth) & (truth <= conclusions.upper)).mean())
         gains.append(gain(result, truth))
-    assert np.mean(shares) > 0.9
+    assert np.mean(shares) >= 0.9
     assert np.exp(np.log(gains).mean()) > least

@@ -61,7 +61,9 @@ def test_honest_rounds_lose_no_cell(oracle: FrequencyOracle) -> None:
         for _ in range(10):
             weights = rng.dirichlet(np.full(oracle.domain_size, 0.2))
             tally = oracle.simulation.population_tally(weights, n, rng)
-            assert not without_full_cells(oracle, tally.summary).dropped.size
+            cells, log_p = without_full_cells(oracle, tally.summary)
+            assert not cells.dropped.size
+            assert log_p > -10
 
 
 @pytest.mark.parametrize("domain_size", [60, 102])
@@ -71,8 +73,9 @@ def test_crafted_reports_are_the_cells_that_are_dropped(domain_size: int) -> Non
     crafted = make_attack("mga", targets=targets).reports(oracle, 20_000, rng)
     users = rng.multinomial(400_000, rng.dirichlet(np.ones(domain_size)))
     tally = oracle.simulation.honest_tally(users, rng) + Tally.of(oracle, crafted)
-    dropped = without_full_cells(oracle, tally.summary).dropped
-    assert set(np.unique(crafted).tolist()) == set(dropped.tolist())
+    cells, log_p = without_full_cells(oracle, tally.summary)
+    assert set(np.unique(crafted).tolist()) == set(cells.dropped.tolist())
+    assert log_p < -100
 
 
 def test_cells_that_the_others_do_not_determine_remain() -> None:
@@ -80,7 +83,7 @@ def test_cells_that_the_others_do_not_determine_remain() -> None:
     oracle, rng = LLH(0.5, 27, 3), np.random.default_rng(6)
     histogram = oracle.simulation.population_tally(np.full(27, 1 / 27), 10**6, rng).summary.copy()
     histogram[:60] += 10**5
-    cells = without_full_cells(oracle, histogram)
+    cells, _ = without_full_cells(oracle, histogram)
     assert cells.inflation().max() < 20
     with pytest.raises(ParameterError, match="do not determine"):
         Cells.of(oracle, np.arange(60))

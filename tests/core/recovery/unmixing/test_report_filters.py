@@ -247,7 +247,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("oracle", [GRR(1.0, D), OUE(1.0, 15)], ids=lambda o: o.protocol)
+@pytest.mark.parametrize("oracle", [GRR(1.0, D), SS(1.0, D, 1)], ids=lambda o: o.protocol)
 def test_unfilterable_reports_all_pass_with_a_note(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(16)
     rows = oracle.perturb(rng.integers(oracle.domain_size, size=1000), rng)
@@ -262,10 +262,13 @@ def test_error_without_reports() -> None:
         filter_reports(ReportSource(oracle, oracle.perturb([])))
 
 
-def test_error_if_no_report_passes() -> None:
-    oracle = OUE(1.0, D)
-    with pytest.raises(ParameterError, match="all reports would be dropped"):
-        filter_reports(ReportSource(oracle, np.zeros((1000, oracle.row_bytes), np.uint8)))
+@pytest.mark.parametrize("row", [0, 0b101])
+def test_no_report_is_dropped_if_all_would_be(row: int) -> None:
+    oracle = OUE(1.0, 8)
+    result = recover(oracle, np.full((3000, 1), row, np.uint8))
+    assert "No report was filtered out: all would be." in result.notes
+    assert result.conclusions is not None
+    assert result.conclusions.attack == "near_certain"
 
 
 @every_protocol

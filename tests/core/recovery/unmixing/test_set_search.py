@@ -52,7 +52,7 @@ def test_items_that_the_dropped_reports_raise_join_the_set(
 ) -> None:
     """A set that nobody raises is not dropped."""
     source = ReportSource(OUE_, rows("oue", 2_000))
-    (result,) = SetSearch(source, ReportFilter(), np.arange(D)).tested([mask(*members)])
+    (result,) = SetSearch(source, ReportFilter(), np.arange(D)).tested([(np.array(members), 0.0)])
     assert np.flatnonzero(result.members).tolist() == list(joined)
     assert np.flatnonzero(result.bins).tolist() == bins
     assert (result.score > 0) == bool(bins)

@@ -9,6 +9,7 @@ import pytest
 
 from ldprecover import OUE, RecoveryRequest, Tally, recover
 from ldprecover.recovery.unmixing import unmix
+from ldprecover.recovery.unmixing.evidence import Evidence
 from ldprecover.types import Reports
 
 ORACLE, N = OUE(1.0, 40), 20_000
@@ -31,13 +32,6 @@ def undecided(**fields: Any) -> list[str]:
     return [note for note in notes if "perhaps framed" in note]
 
 
-def test_note_names_what_would_decide_of_named_popular_items() -> None:
-    """P(attack) is near .1 where they are named, and below .01 where none is."""
-    (note,) = undecided(targets=[0, 1, 2])
-    assert note.endswith(": canaries or an earlier clean round would decide.")
-    assert not undecided()
-
-
 @pytest.mark.parametrize(
     ("canaries", "history", "named"),
     [
@@ -49,7 +43,7 @@ def test_note_names_what_would_decide_of_named_popular_items() -> None:
 def test_note_leaves_out_what_the_round_has(
     monkeypatch: pytest.MonkeyPatch, canaries: tuple[int, ...], history: Any, named: str
 ) -> None:
-    monkeypatch.setattr(UNMIX, lambda *a, **fields: replace(unmix(*a, **fields), p_attack=0.5))
+    monkeypatch.setattr(Evidence, "word", "possible")
     (note,) = undecided(canaries=canaries, history=history)
     assert note.endswith(named)
 
@@ -58,10 +52,9 @@ def test_note_leaves_out_what_the_round_has(
 def test_suspects_of_middling_probability_are_undecided(
     monkeypatch: pytest.MonkeyPatch, probability: float, noted: bool
 ) -> None:
+    monkeypatch.setattr(Evidence, "probability", 1.0)
     monkeypatch.setattr(
         UNMIX,
-        lambda *a, **fields: replace(
-            unmix(*a, **fields), p_attack=1.0, spikes=np.eye(40)[3] * probability
-        ),
+        lambda *a, **fields: replace(unmix(*a, **fields), spikes=np.eye(40)[3] * probability),
     )
     assert bool(undecided()) == noted

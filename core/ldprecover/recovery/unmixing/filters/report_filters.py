@@ -4,6 +4,7 @@ Nothing need be known about an attack. Known are the laws of honest reports, wha
 hold: how many items they support, how often two items together, and how many items of any set.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +16,8 @@ from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.unmixing.estimates import NoisyEstimates
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates, estimates_of_counts
+from ldprecover.recovery.unmixing.evidence import log_p_of_sizes
 from ldprecover.recovery.unmixing.filters.debias import SetLaw, unbiased
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.mass_balance import (
@@ -32,16 +34,19 @@ from ldprecover.recovery.unmixing.filters.rules import (
     total_over_passing,
 )
 from ldprecover.recovery.unmixing.filters.set_search import SharedSets, shared_sets
+from ldprecover.recovery.unmixing.least_share import least_number
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
-from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _VISIBLE = 2.0  # standard deviations by which an item's estimate falls without the dropped reports
+_ALL_DROPPED = "No report was filtered out: all would be."
 _HARDLY, _TOO_OFTEN = "which honest ones hardly ever do", "which too many do"
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why reports of this protocol and number of items are not filtered, or None."""
+    if oracle.fixed_size == 1:
+        return "each is one item, and tells no more than its count"
     if oracle.assigned_seeds:
         return f"{oracle.protocol} reports with assigned seeds are not filtered"
     if oracle.laws.hits is None or oracle.laws.hits.other_items_law(1, True) is None:
@@ -49,8 +54,6 @@ def unfit(oracle: FrequencyOracle) -> str | None:
             f"how many of several items an honest {oracle.protocol} report supports is not known, "
             "or tells nothing"
         )
-    if oracle.domain_size < LEAST_ITEMS:
-        return f"there are fewer than {LEAST_ITEMS} items"
     return None
 
 
@@ -74,7 +77,7 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     a set, reports of sizes that are too frequent. Five passes over clean reports, at most 24;
     memory does not grow with their number. They must be of an oracle that is not `unfit`.
 
-    Raises ParameterError if there are no reports, or none passes.
+    None is dropped if all would be. Raises ParameterError if there are no reports.
     """
     oracle, first = source.oracle, source.total(sized_tally)
     if not first.tally.n:
@@ -84,21 +87,37 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     bad = _impossible(observed, law)
     possible = _without(source, every, bad, observed, "impossible sizes", _HARDLY, hold=True)
     sets = shared_sets(source, possible.report_filter, possible.tally)
+    log_p, malicious = sets.log_p, sets.malicious
+    if oracle.fixed_size is None:
+        log_p = min(log_p, log_p_of_sizes(observed, law))
+        malicious = max(malicious, least_number(law[None], observed))
+    log_p = min(math.log(2) + log_p, 0.0)
     suspects = _suspects(sets)
     balanced = targets or tuple(suspects)
     dropped_sets = sets.report_filter.sets
     notes: tuple[str, ...] = ()
+    received = oracle.estimate(first.tally.counts(oracle), first.tally.n)
+    unfiltered = replace(
+        estimates_of_counts(oracle, received, first.tally.n),
+        notes=(_ALL_DROPPED,),
+        log_p=log_p,
+        malicious=malicious,
+    )
+    if not sets.tally.n:
+        return unfiltered
     if dropped_sets:
         dropped = (*possible.dropped, *_sets_as_text(sets))
         shared = np.concatenate([each.items for each in dropped_sets])
         estimates, trusted = _debiased(oracle, possible.sizes, sets.tally, dropped, dropped_sets)
         if trusted:
             balance = _balance(source, sets.report_filter, balanced)
-            fall = oracle.estimate(first.tally.counts(oracle), first.tally.n) - estimates.z
+            fall = received - estimates.z
             for item in shared.tolist():
                 if fall[item] < _VISIBLE * estimates.sd[item]:
                     suspects[item] = 0.0  # others of the set were raised
-            return replace(estimates, suspects=suspects, balance=balance)
+            return replace(
+                estimates, suspects=suspects, balance=balance, log_p=log_p, malicious=malicious
+            )
         suspects, balanced = {}, targets
         note = (
             f"Many reports share {indices_named(np.sort(shared).tolist())}, but then most of the "
@@ -107,11 +126,20 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         notes = (note,)
     bad = _too_frequent(observed, law, possible.sizes)
     usual = _without(source, possible, bad, observed, "frequent sizes", _TOO_OFTEN)
+    if not usual.tally.n:
+        return unfiltered
     estimates, _ = _debiased(oracle, usual.sizes, usual.tally, usual.dropped)
     balance = _balance(source, possible.report_filter, balanced)
     if balance is not None and suspects:
         suspects = dict.fromkeys(suspects, 1.0 if targets else balance.unconcealed)
-    return replace(estimates, suspects=suspects, balance=balance, notes=notes)
+    return replace(
+        estimates,
+        suspects=suspects,
+        balance=balance,
+        notes=notes,
+        log_p=log_p,
+        malicious=malicious,
+    )
 
 
 def _suspects(sets: SharedSets) -> dict[int, float]:
@@ -198,8 +226,6 @@ def _debiased(
     sets: tuple[DroppedSet, ...] = (),
 ) -> tuple[NoisyEstimates, bool]:
     """Return the estimates without bias, and whether they are trusted."""
-    if not tally.n:
-        raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
     estimates, trusted = unbiased(oracle, tally.counts(oracle), tally.n, sizes, sets)
     return replace(estimates, dropped=dropped), trusted
 

@@ -62,8 +62,8 @@ def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
     no items and -1.
     """
     m = len(scores)
-    largest = min(MOST_ITEMS, m // 2)
-    if largest < _LEAST:
+    largest = min(MOST_ITEMS, max(m // 2, _LEAST))
+    if m <= _LEAST:
         return np.empty(0, np.int64), NO_SCORE
     best = _best_of(scores, _grown(scores, largest), (np.empty(0, np.int64), -math.inf))
     _, vectors = np.linalg.eigh(scores)

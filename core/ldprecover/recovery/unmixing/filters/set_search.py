@@ -13,9 +13,11 @@ from functools import partial
 import numpy as np
 
 from ldprecover.counting.tally import Tally
+from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Sample
+from ldprecover.recovery.unmixing.evidence import log_p_of_set
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.mass_balance import mass_balance
 from ldprecover.recovery.unmixing.filters.rules import (
@@ -27,10 +29,11 @@ from ldprecover.recovery.unmixing.filters.rules import (
     total_over_passing,
 )
 from ldprecover.recovery.unmixing.filters.set_scans import NO_SCORE, best_set, pair_scores
+from ldprecover.recovery.unmixing.least_share import least_of_set
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, Int64Array
 
-_UNDECIDED = 3  # items whose histogram fits framing and raising alike: 4 bins, 3 shares to fit
+_UNDECIDED = 4  # items: of three and an innocent one, the histogram fits framing and raising
 _Scored = tuple[Int64Array, float]  # a set, as places among the items, and its score
 
 
@@ -39,7 +42,8 @@ class SharedSets:
     """The filter, the tally of what passes, and the sets of which reports are dropped.
 
     For each there is the number of reports `dropped`, and the probability that reports `raised`
-    its items. `suspicious` is one more set, of which nothing is dropped, or empty.
+    its items. `suspicious` is one more set, of which nothing is dropped, or empty. `log_p` is ln p
+    of the pairs of the first sets, `malicious` the least number of malicious reports by the sets.
     """
 
     report_filter: ReportFilter
@@ -47,6 +51,8 @@ class SharedSets:
     dropped: tuple[int, ...]
     raised: tuple[float, ...]
     suspicious: Int64Array
+    log_p: float
+    malicious: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,7 @@ class _Tested:
     probability: float
     is_separable: bool
     raised: BoolArray
+    malicious: float = 0.0
 
 
 def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally) -> SharedSets:
@@ -75,13 +82,21 @@ def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally)
     dropped: list[int] = []
     raised: list[float] = []
     suspicious = np.empty(0, np.int64)
+    log_p: float | None = None
+    malicious = 0.0
     for _ in range(THRESHOLDS.rounds):
         order = np.argsort(-tally.counts(oracle), kind="stable")
         items = order[~searched[order]][: THRESHOLDS.pair_items]
         search = SetSearch(source, report_filter, items)
-        pairs = search.by_pairs()
-        best = search.best(pairs)
+        counts = search.pair_counts()
+        pairs = search.by_pairs(counts)
+        if log_p is None:
+            log_p = _log_p_of_pairs(oracle, counts, [members for members, _ in pairs])
+        tests = search.tested(pairs)
+        best = max((each for each in tests if each.is_separable), key=_rank, default=None)
         if best is None:
+            if not dropped:
+                malicious = max((each.malicious for each in tests), default=0.0)
             members, score = max(pairs, key=lambda pair: pair[1], default=(items[:0], 0.0))
             if score > THRESHOLDS.suspicious and members.size > _UNDECIDED:
                 suspicious = items[members]
@@ -92,10 +107,33 @@ def shared_sets(source: ReportSource, report_filter: ReportFilter, tally: Tally)
         report_filter, tally = report_filter.without(dropped_set), tally - taken
         searched[items[best.members]] = True
         dropped.append(taken.n)
+        malicious += best.malicious
         raised.append(best.probability)
         if not oracle.traits.independent_bits:
             break  # a second set would need the joint law of both
-    return SharedSets(report_filter, tally, tuple(dropped), tuple(raised), suspicious)
+    return SharedSets(
+        report_filter, tally, tuple(dropped), tuple(raised), suspicious, log_p or 0.0, malicious
+    )
+
+
+def _log_p_of_pairs(oracle: FrequencyOracle, counts: Int64Array, sets: list[Int64Array]) -> float:
+    """Return ln p of the least likely of some sets, and of the pair that stands out most."""
+    d, n = oracle.domain_size, int(counts[-1, -1])
+    if not n:
+        return 0.0
+    z = (np.diag(counts)[:-1] / n - oracle.q) / (oracle.p - oracle.q)
+    scores = np.abs(pair_scores(counts, oracle))
+    if scores.size:
+        sets = [*sets, np.array(np.unravel_index(scores.argmax(), scores.shape))]
+    log_p = 0.0
+    for members in sets:
+        if np.unique(members).size < 2:
+            continue
+        places = np.append(members, len(counts) - 1)
+        price = log_choose(d, members.size)
+        pairs = counts[np.ix_(places, places)]
+        log_p = min(log_p, log_p_of_set(oracle, z[members], pairs, price=price))
+    return log_p
 
 
 @dataclass(frozen=True)
@@ -106,25 +144,19 @@ class SetSearch:
     report_filter: ReportFilter
     items: Int64Array
 
-    def by_pairs(self) -> list[_Scored]:
+    def pair_counts(self) -> Int64Array:
+        """Return how many reports support both of two of the items, as `Sample.pair_counts`."""
+        return self._total(partial(Sample.pair_counts, items=self.items))
+
+    def by_pairs(self, counts: Int64Array) -> list[_Scored]:
         """Return the sets whose pairs are supported too often, and too seldom."""
-        counts = self._total(partial(Sample.pair_counts, items=self.items))
         scores = pair_scores(counts, self.source.oracle)
         return [each for each in map(best_set, (scores, -scores)) if each[1] > NO_SCORE]
 
-    def best(self, sets: list[_Scored]) -> _Tested | None:
-        """Return the test with the highest score, or None if nothing is to be dropped.
-
-        Reports are dropped only if that brings the estimates nearer to what users hold: where
-        others conceal them, the counts do not show them either.
-        """
-        places = np.arange(self.items.size)
-        tests = self.tested([np.isin(places, members) for members, _ in sets])
-        return max((each for each in tests if each.is_separable), key=_rank, default=None)
-
-    def tested(self, sets: list[BoolArray]) -> list[_Tested]:
+    def tested(self, sets: list[_Scored]) -> list[_Tested]:
         """Return the test of each set, with the items it raises if they make it score more."""
-        first = self._tests(sets)
+        places = np.arange(self.items.size)
+        first = self._tests([np.isin(places, members) for members, _ in sets])
         wider = [test.members | test.raised for test in first]
         again = [
             i
@@ -162,7 +194,8 @@ def _test(oracle: FrequencyOracle, members: BoolArray, hits: Int64Array) -> _Tes
     raised = ~members & _raised(hits, bins)
     balance = mass_balance(oracle, observed)
     is_separable = balance.is_separable and (t > _UNDECIDED or balance.unconcealed > 0.5)
-    return _Tested(members, bins, score, balance.raised, is_separable, raised)
+    malicious = least_of_set(oracle, observed)
+    return _Tested(members, bins, score, balance.raised, is_separable, raised, malicious)
 
 
 def _raised(hits: Int64Array, bins: BoolArray) -> BoolArray:

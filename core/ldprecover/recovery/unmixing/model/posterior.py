@@ -23,9 +23,10 @@ class Unmixed:
 
     `frequencies` sum to one, `sd` are their standard deviations, and `lower` and `upper` the ends
     of intervals that hold 95 % of them under the hypotheses together. `p_attack` is the probability
-    of an attack, `p_history` the probability that earlier rounds are a guide to this one. `beta`
-    has the mean and the 2.5 and 97.5 % quantiles of the visible share of malicious reports.
-    `spikes` are the probabilities that reports raised an item, and not all items alike.
+    of an attack, `p_history` the probability that earlier rounds are a guide to this one. `honest`
+    is the mean share of honest reports among those that the estimates are of.
+    `spikes` are the probabilities that reports raised an item given an attack, and not all items
+    alike. `assumes_attack` says that the frequencies take an attack into account.
     """
 
     frequencies: FloatArray
@@ -34,22 +35,26 @@ class Unmixed:
     upper: FloatArray
     p_attack: float
     p_history: float
-    beta: tuple[float, float, float]
+    honest: float
     spikes: FloatArray
+    assumes_attack: bool
 
 
 def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
     """Return the projection of the estimates z with noise sd on the simplex, and no attack."""
     frequencies, sd = project_simplex(z), sd * math.sqrt(1 - 1 / z.size)
     lower, upper = (np.clip(frequencies + way * _NORMAL * sd, 0.0, 1.0) for way in (-1, 1))
-    return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, (0.0, 0.0, 0.0), np.zeros(z.size))
+    return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, 1.0, np.zeros(z.size), False)
 
 
-def averaged(hypotheses: Sequence[Hypothesis], *, unidentified: bool) -> Unmixed:
+def averaged(
+    hypotheses: Sequence[Hypothesis], *, unidentified: bool, honest_only: bool = False
+) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
     Unless an attack that moves items is likely, the frequencies are the average over the hypotheses
-    of an honest round and of concealed attacks; their errors still include the others.
+    of an honest round and of concealed attacks, and so they are if `honest_only`; their errors
+    still include the others.
 
     `unidentified` says that the estimates do not tell which items the surplus of an attack is on.
     No hypothesis shows that, so the variances grow in proportion to the probability of an attack.
@@ -74,8 +79,9 @@ def averaged(hypotheses: Sequence[Hypothesis], *, unidentified: bool) -> Unmixed
     # A false attack that would change much costs an honest round more than its noise does.
     likely = weights
     moves = is_attack & ~np.array([each.is_concealed for each in hypotheses])
-    if float(weights @ moves) <= _LIKELY and not moves.all():
-        likely = np.where(moves, 0.0, weights) / weights[~moves].sum()
+    assumes_attack = True
+    if (honest_only or float(weights @ moves) <= _LIKELY) and not moves.all():
+        likely, assumes_attack = np.where(moves, 0.0, weights) / weights[~moves].sum(), False
     mean = average(means, likely)
     variance = np.maximum(average(squares, likely) - mean**2, _LEAST_VARIANCE)
     frequencies = onto_simplex(mean, variance)
@@ -94,8 +100,9 @@ def averaged(hypotheses: Sequence[Hypothesis], *, unidentified: bool) -> Unmixed
         np.minimum(frequencies + math.sqrt(wider) * np.maximum(above, 0.0), 1.0),
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
-        _interval(np.array([1 - each.relation.a for each in hypotheses]), weights),
-        np.minimum(average([each.spike for each in moments]), 1.0),
+        float(weights @ [each.relation.a for each in hypotheses]),
+        np.minimum(average([each.spike for each in moments]) / max(attack, _LEAST_VARIANCE), 1.0),
+        assumes_attack,
     )
 
 
@@ -139,15 +146,3 @@ def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
     frequencies = at(high)
     frequencies /= frequencies.sum()
     return frequencies
-
-
-def _interval(values: FloatArray, weights: FloatArray) -> tuple[float, float, float]:
-    """Return the weighted mean and the 2.5 and 97.5 % quantiles, widened to hold the mean."""
-    order = np.argsort(values)
-    below = np.cumsum(weights[order])
-    low, high = (
-        float(values[order][min(int(np.searchsorted(below, q)), values.size - 1)])
-        for q in (0.025, 0.975)
-    )
-    mean = min(max(float(weights @ values), float(values.min())), float(values.max()))
-    return mean, min(low, mean), max(high, mean)

@@ -3,7 +3,7 @@
 import { isAbort, post, roundPath, sentenceOf } from "../api.js";
 import { announce, field, fill, h } from "../dom.js";
 import { count, share as percent } from "../format.js";
-import { leaderText, totalText } from "./claims.js";
+import { leaderText, mostText, totalText } from "./claims.js";
 import { FORGED } from "./settings.js";
 
 const LAST = FORGED.at(-1);
@@ -11,16 +11,11 @@ const PAUSE = 200; // milliseconds between the slider's last step and the reques
 
 const USUAL = 0.01;
 
-/** The share of fake reports to assume where the viewer has chosen none: somewhat more than the estimate. */
-function assumedShare(estimate) {
-  return FORGED.find((each) => each >= Math.max(USUAL, 1.3 * (estimate ?? 0))) ?? LAST;
-}
-
 /**
  * Make the panel of a round's certificate. It calls `changed` with "assumptions" after a change of `settings.forged`, and
- * with "shown" when the certificate changes. `estimate()` is the estimated share of fake reports.
+ * with "shown" when the certificate changes. `verdict()` is the round's verdict.
  */
-export function certificatePanel(round, settings, estimate, changed, signal) {
+export function certificatePanel(round, settings, verdict, changed, signal) {
   const said = h("div", {}, h("p", { class: "quiet" }, "The reports are being certified."));
   const value = h("output", { class: "quiet" });
   const slider = h("input", {
@@ -117,7 +112,12 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
     return proven < LAST && (FORGED.find((share) => share > 2 * proven) ?? LAST);
   }
 
-  const usual = () => Math.max(assumedShare(estimate()), assumedShare(least));
+  /** The share to assume where the viewer has chosen none: somewhat more than estimated and proven. */
+  function usual() {
+    const { attack, malicious_share: fake } = verdict();
+    const lowest = attack === "cannot_be_seen" ? 0.05 : USUAL;
+    return FORGED.find((each) => each >= Math.max(lowest, 1.3 * fake, 1.3 * least)) ?? LAST;
+  }
 
   /** Request the certificate of n reports, unless it is there or under way. */
   async function ask(reports) {
@@ -159,6 +159,8 @@ export function certificatePanel(round, settings, estimate, changed, signal) {
     ask,
     /** The certificate that is shown, null before the first and after an error; undefined if the protocol has none. */
     get: () => (root.hidden ? undefined : answer),
+    /** What the assumed share of fake reports could do at most, in a sentence; "" without a certificate. */
+    most: () => (answer ? mostText(answer) : ""),
     /** The proven share of fake reports, null before the first answer. */
     least: () => least,
     isPending: () => running !== null,

@@ -33,6 +33,15 @@ export function totalText({ items, lower, upper }, certificate) {
   return `Between ${ends} of the honest users hold ${listed}.`;
 }
 
+/** What the assumed share of fake reports could do at most. */
+export function mostText({ malicious_share: share, mean, lower, upper }) {
+  const widest = upper.reduce((most, end, item) => Math.max(most, end - lower[item]), 0);
+  const within = mean
+    ? `the mean of the honest users' numbers is only known to be between ${down.format(mean.lower)} and ${up.format(mean.upper)}`
+    : `an item's share is only known to within ${up.format(100 * widest)} points`;
+  return `If ${percent(share)} of them are fake, ${within}.`;
+}
+
 function interval({ lower, upper, mean_above: above }) {
   if (above === undefined) return "";
   const ends = `${down.format(lower)} and ${up.format(upper)}`;

@@ -20,19 +20,13 @@ export function concluded(drawn) {
         h(
           "li",
           {},
-          "Some reports were made to mislead with probability ",
+          drawn.attack === "cannot_be_seen" && "The reports could not show an attack. ",
+          "Probability of a visible attack: ",
           h("strong", {}, percent(sure, sure > 0.995 || sure < 0.005 ? 1 : 0)),
           ".",
         ),
-      drawn.beta !== null &&
-        h(
-          "li",
-          {},
-          "β, the visible share of fake reports: about ",
-          h("strong", {}, percent(drawn.beta)),
-          drawn.beta_low !== null && ` (${percent(drawn.beta_low)} to ${percent(drawn.beta_high)})`,
-          ".",
-        ),
+      drawn.beta > 0 &&
+        h("li", {}, "β, the share of fake reports: at least ", h("strong", {}, percent(drawn.beta)), "."),
       drawn.dropped.map((each) =>
         h(
           "li",

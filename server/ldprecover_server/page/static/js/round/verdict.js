@@ -5,49 +5,42 @@ import { count, isolated, percent, points, share } from "../format.js";
 
 const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
 const NEAR_CERTAIN_SHARE = 0.1;
-const POSSIBLE = 0.1;
 const LEAST_SHOWN = 0.001; // `share` names no smaller one
 
-// The text of each verdict, and the class of its colour.
-const VERDICTS = {
+/** The text of each verdict, and the class of its colour. */
+export const VERDICTS = {
   none_seen: { text: "No attack seen", kind: "good" },
+  cannot_be_seen: { text: "Attacks cannot be seen", kind: "" },
   possible: { text: "Attack possible", kind: "warn" },
   near_certain: { text: "Near certain attack", kind: "bad" },
   untested: { text: "Not tested yet", kind: "" },
   testing: { text: "Testing …", kind: "" },
 };
-const NO_ALARM = { text: "No alarm raised", kind: "" };
 
-/** The text of a verdict, and the class of its colour. Without a probability only alarms speak. */
-export function wordsOf({ attack, attack_probability: p }) {
-  return attack === "none_seen" && p === null ? NO_ALARM : VERDICTS[attack];
-}
+/** Whether the reports tell of an attack. */
+export const isSeen = ({ attack }) => ["possible", "near_certain"].includes(attack);
 
 /**
  * The verdict of a recommended recovery, in the form in which rounds have theirs. `least` is the proven share of fake
  * reports or null, `isAlarmed` tells whether an alarm is raised.
  */
 export function verdictOf({ conclusions }, least, isAlarmed) {
-  const probability = conclusions?.attack_probability ?? null;
-  const isNearCertain = probability >= NEAR_CERTAIN || least >= NEAR_CERTAIN_SHARE;
-  const isPossible = probability >= POSSIBLE || least > 0 || isAlarmed;
+  const concluded = conclusions?.attack ?? "cannot_be_seen";
+  const isNearCertain = concluded === "near_certain" || least >= NEAR_CERTAIN_SHARE;
   return {
-    attack: isNearCertain ? "near_certain" : isPossible ? "possible" : "none_seen",
-    attack_probability: probability,
+    attack: isNearCertain ? "near_certain" : least > 0 || isAlarmed ? "possible" : concluded,
+    attack_probability: conclusions?.attack_probability ?? null,
     malicious_share: conclusions?.beta ?? null,
     least_malicious_share: least,
     raised: (conclusions?.suspects ?? []).map((each) => each.item),
   };
 }
 
-/** A probability for a tile. */
-function probability(p) {
-  if (p === null) return null;
-  return p > 0.995
-    ? "attack probability above 99 %"
-    : p < 0.01
-      ? "attack probability below 1 %"
-      : `attack probability ${percent(p, 0)}`;
+/** A probability for a tile; of what cannot be seen it is the one before the round. */
+function probability({ attack, attack_probability: p }) {
+  if (p === null || attack === "cannot_be_seen") return null;
+  const text = p > 0.995 ? "above 99 %" : p < 0.01 ? "below 1 %" : percent(p, 0);
+  return `attack probability ${text}`;
 }
 
 /** "Tucson, Fresno and 8 others". */
@@ -66,7 +59,7 @@ export function named(indices, labels) {
 export function sentences(
   verdict,
   labels,
-  { noise = false, bar = null, isOpen = false, hasBand = true, hasEstimate = true } = {},
+  { noise = false, bar = null, isOpen = false, hasBand = true, hasEstimate = true, most = "" } = {},
 ) {
   const { attack, malicious_share: fake, least_malicious_share: least, raised } = verdict;
   const items = raised.length ? named(raised, labels) : null;
@@ -76,8 +69,8 @@ export function sentences(
       : "some of the reports are fake";
   const about = isProven(verdict)
     ? `${proven} (proven at 95\u00a0%)`
-    : fake > 0
-      ? `${roughly(fake, "an estimated")} of the reports are fake`
+    : fake >= LEAST_SHOWN
+      ? `${atLeast(fake)} of the reports are fake`
       : "some reports are fake";
   const byBand = hasBand
     ? "Decide only by what the certified band shows"
@@ -101,13 +94,6 @@ export function sentences(
         `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${blurred}${end}`,
       ];
     case "none_seen":
-      if (verdict.attack_probability === null)
-        return [
-          "No alarm is raised, but of so few reports or items most attacks are not seen.",
-          hasBand
-            ? `Rely on the certified band, which allows for some fake reports.${end}`
-            : `Collect more reports before you decide by them.${end}`,
-        ];
       return noise
         ? [
             "No attack seen, but there are too few reports to compare items: the noise is larger than their differences.",
@@ -115,8 +101,13 @@ export function sentences(
           ]
         : [
             `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to within ±\u00a0${points(bar)} at 95 %`}.`,
-            `You can use the best estimate. No test sees fake reports that look honest${hasBand ? "; the certified band allows for some" : ""}.${end}`,
+            `You can use the best estimate.${hasBand ? " The certified band allows for some fake reports." : ""}${end}`,
           ];
+    case "cannot_be_seen":
+      return [
+        `${noise ? "There are too few reports to compare items, and they" : "The reports of this round"} could not show an attack.${most && ` ${most}`}`,
+        `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+      ];
     default:
       return ["The reports are being tested.", "The chart shows them as collected until then."];
   }
@@ -151,25 +142,20 @@ export function tiles(help = () => null) {
       made.map((each) => each.root),
     ),
     set({ n, state, verdict, bar, collectedBar }) {
-      const { text, kind } = wordsOf(verdict);
+      const { text, kind } = VERDICTS[verdict.attack];
       const { malicious_share: fake, least_malicious_share: least } = verdict;
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;
       const isLarge = isProven(verdict); // the proven share is the large text
-      const isSeen = ["possible", "near_certain"].includes(verdict.attack);
-      const proven =
-        least > 0
-          ? `${atLeast(least)} proven`
-          : isSeen && isFake
-            ? "estimated, not proven"
-            : "none proven";
+      const unproven = isSeen(verdict) && isFake ? "seen, not proven" : "none proven";
+      const proven = least > 0 ? `${atLeast(least)} proven` : unproven;
       made[0].set(count(n), state);
-      made[1].set(text, probability(verdict.attack_probability), kind);
+      made[1].set(text, probability(verdict), kind);
       made[2].set(
-        isLarge ? atLeast(least) : isFake ? roughly(fake) : isTold ? "none seen" : "–",
+        isLarge ? atLeast(least) : isFake ? atLeast(fake) : isTold ? "none seen" : "–",
         isLarge ? "proven at 95\u00a0%" : least === null ? "" : proven,
         isLarge || isFake ? kind : "",
-        isSeen && isFake && least === 0 && help("proven", "estimated, not proven"),
+        isSeen(verdict) && isFake && least === 0 && help("proven", "seen, not proven"),
       );
       made[3].set(
         bar === null ? "–" : `±\u00a0${points(bar)}`,
@@ -181,12 +167,7 @@ export function tiles(help = () => null) {
   };
 }
 
-/** "about 5 %", or "less than 0.1 %". */
-function roughly(value, about = "about") {
-  return value < LEAST_SHOWN ? share(value) : `${about} ${share(value)}`;
-}
-
-/** A proven share: "at least 5 %", or "less than 0.1 %". */
+/** A least share: "at least 5 %", or "less than 0.1 %". */
 function atLeast(value) {
   return value < LEAST_SHOWN ? share(value) : `at least ${share(floor(value))}`;
 }
@@ -199,7 +180,7 @@ function isProven({ malicious_share: fake, least_malicious_share: least }) {
 /** The share of fake reports in a few words, "at least 98 %" if it is proven; null without any. */
 export function fakeShare(verdict) {
   if (isProven(verdict)) return atLeast(verdict.least_malicious_share);
-  return verdict.malicious_share ? roughly(verdict.malicious_share) : null;
+  return verdict.malicious_share ? atLeast(verdict.malicious_share) : null;
 }
 
 /** A proven share is rounded down. */
@@ -212,13 +193,15 @@ function floor(value) {
 export function verdictPanel(help, test) {
   const shown = tiles(help);
   const [first, second] = [h("p", { class: "lead" }), h("p", {})];
+  const unseen = h("p", { class: "quiet" }, "Lies told honestly and mimicry stay unseen.");
   let advice = null; // the sentence of `second`, beside which a "?" may stand
   const offer = h("button", { type: "button", hidden: true, onclick: test });
   return {
-    root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, offer),
+    root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, unseen, offer),
     show(facts, labels) {
       shown.set(facts);
       const said = facts.sentences ?? sentences(facts.verdict, labels, facts);
+      unseen.hidden = ["untested", "testing"].includes(facts.verdict.attack);
       offer.hidden = !facts.offer;
       offer.textContent = facts.offer ?? "";
       if (advice !== said[1]) {

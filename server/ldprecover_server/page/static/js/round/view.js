@@ -76,8 +76,7 @@ function live({ main, query, signal }, round, estimates) {
 
   let certificate = null; // loaded after the first chart
   const certified = import("./certificate.js").then(({ certificatePanel }) => {
-    const share = () => currentVerdict().malicious_share;
-    certificate = certificatePanel(round, settings, share, changed, signal);
+    certificate = certificatePanel(round, settings, currentVerdict, changed, signal);
     later();
     return certificate;
   });
@@ -234,6 +233,7 @@ function live({ main, query, signal }, round, estimates) {
       noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
       isOpen: round.state === "open",
       hasBand: !certificate?.isMissing(),
+      most: certificate?.most() ?? "",
       hasEstimate: Boolean(best || round.verdict),
       offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
       sentences:

@@ -5,7 +5,7 @@ import { fill, h, menu, notice, svg } from "../dom.js";
 import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { fakeShare, wordsOf } from "../round/verdict.js";
+import { VERDICTS, fakeShare, isSeen } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
@@ -160,8 +160,8 @@ function mostFrequent({ top, raised }) {
 /** A round's verdict in a few words. */
 function glance({ n, state, read_access: access, verdict }) {
   if (verdict) {
-    const { text, kind } = wordsOf(verdict);
-    const fake = verdict.attack !== "none_seen" && fakeShare(verdict);
+    const { text, kind } = VERDICTS[verdict.attack];
+    const fake = isSeen(verdict) && fakeShare(verdict);
     return { text: fake ? `${text}, ${fake} fake` : text, kind };
   }
   if (n === 0)

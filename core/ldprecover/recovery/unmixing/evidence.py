@@ -1,0 +1,196 @@
+"""The evidence that a round's reports hold of an attack, whatever its users hold.
+
+An attack has an honest twin exactly if the law of all reports is that of honest users of some
+frequencies. So nothing but three kinds of evidence is in the reports: items below zero, the sum of
+the estimates, and the joint law of a report's items. Each gives a p-value that is valid for all
+frequencies. No prior on the shape of frequencies or of attacks enters.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ldprecover.distributions import chi_squared_normal, log_choose, log_normal_tail
+from ldprecover.protocols import FrequencyOracle, crafter_of
+from ldprecover.recovery.conclusions import NEAR_CERTAIN, Attack
+from ldprecover.recovery.simplex import project_simplex
+from ldprecover.recovery.unmixing.filters.rules import set_laws
+from ldprecover.types import FloatArray, Int64Array
+
+PRIOR = 0.1
+"""Probability of a visible attack before the round."""
+LEVEL = 0.05
+"""p-value below which the evidence counts."""
+REACHED = 0.5
+"""Reach above which a round without evidence tells that there is no visible attack of 5 %."""
+
+_MOST_REACH = 0.95
+_SHARE = 0.05  # of the attack whose reach is stated
+_DRAWS = 100
+_LEAST_OF_BIN = 5.0  # reports expected in a bin of sizes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The logarithm of the p-value of each kind of evidence at hand, and the reach.
+
+    `reach` is the probability that a crafted attack by 5 % of the reports would have shown.
+    """
+
+    log_p: Mapping[str, float]
+    reach: float
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of all kinds together, by Bonferroni."""
+        return min(1.0, math.exp(self._log_p))
+
+    @property
+    def _log_p(self) -> float:
+        return min(0.0, math.log(len(self.log_p)) + min(self.log_p.values()))
+
+    @property
+    def probability(self) -> float:
+        """The probability of a visible attack, from `PRIOR` and the Bayes factor of the p-value.
+
+        Below `LEVEL` the factor is the largest one that a p-value can weigh, 1/(-e p ln p) (Sellke,
+        Bayarri and Berger, 2001).
+        """
+        log_p = self._log_p
+        if self.p_value < LEVEL:
+            log_factor = -1 - log_p - math.log(-log_p)
+        elif self.reach >= REACHED:
+            log_factor = math.log((1 - min(self.reach, _MOST_REACH)) / (1 - LEVEL))
+        else:
+            log_factor = 0.0
+        log_odds = math.log(PRIOR / (1 - PRIOR)) + log_factor
+        return 1 / (1 + math.exp(-min(log_odds, 500.0)))
+
+    @property
+    def word(self) -> Attack:
+        """What the evidence says of an attack."""
+        if self.probability >= NEAR_CERTAIN:
+            return "near_certain"
+        if self.p_value < LEVEL:
+            return "possible"
+        return "none_seen" if self.reach >= REACHED else "cannot_be_seen"
+
+
+def log_p_of_items(z: FloatArray, sd: float) -> float:
+    """Return ln p of items below zero, from d estimates with noise sd of an item nobody holds.
+
+    An honest estimate below zero is at most as far from it as noise is.
+    """
+    below = z[z < 0] / sd
+    if not below.size:
+        return 0.0
+    return log_normal_tail(chi_squared_normal(float(below @ below), below.size))
+
+
+def log_p_of_sum(oracle: FrequencyOracle, z: FloatArray, n: int) -> float | None:
+    """Return ln p of the sum of the estimates, or None where every report has the same sum."""
+    moments = oracle.laws.largest_sum_moments(n)
+    if oracle.fixed_size is not None or moments is None or moments[0] <= 0:
+        return None
+    return min(0.0, math.log(2) + log_normal_tail(abs(float(z.sum()) - 1) / math.sqrt(moments[0])))
+
+
+def log_p_of_sizes(sizes: Int64Array, law: FloatArray) -> float:
+    """Return ln p of the numbers of reports of each size, against the law of honest sizes."""
+    expected = sizes.sum() * law
+    edges, inside = [0], 0.0
+    for k, value in enumerate(expected.tolist()):
+        inside += value
+        if inside >= _LEAST_OF_BIN:
+            edges.append(k + 1)
+            inside = 0.0
+    starts = edges[:-1] if len(edges) > 1 else [0]
+    observed, fit = np.add.reduceat(sizes, starts), np.add.reduceat(expected, starts)
+    if len(starts) < 2:
+        return 0.0
+    score = float(((observed - fit) ** 2 / fit).sum())
+    return log_normal_tail(chi_squared_normal(score, len(starts) - 1))
+
+
+def log_p_of_set(
+    oracle: FrequencyOracle, z: FloatArray, pairs: Int64Array, *, price: float
+) -> float:
+    """Return ln p that honest reports support pairs of t items as often, or as seldom.
+
+    `pairs`, (t + 1, t + 1), counts reports as `Sample.pair_counts` does, and z are the estimates of
+    the t items. The statistic of a pair has mean zero for every honest report; the tail is
+    Bernstein's. `price` is the logarithm of the number of sets that were looked at.
+    """
+    t, n = z.size, float(pairs[-1, -1])
+    none, holder = set_laws(oracle, 2)
+    p, q = oracle.p, oracle.q
+    # A report scores 1 for both items, less `slope` for each of them, less `base`.
+    slope = (holder[2] - none[2]) / (p - q)
+    base = none[2] - 2 * q * slope
+    of_number = np.array([0.0, -slope, 1 - 2 * slope]) - base
+    u, w = np.triu_indices(t, 1)
+    singles = pairs[-1, :-1].astype(np.float64)
+    scores = pairs[u, w] - slope * (singles[u] + singles[w]) - base * n
+    of_none, of_holder = float(none @ of_number**2), float(holder @ of_number**2)
+    holders = np.clip(z[u] + z[w], 0.0, 1.0)
+    variance = n * float((of_none + holders * (of_holder - of_none)).sum())
+    total, bound = abs(float(scores.sum())), u.size * float(np.abs(of_number).max())
+    log_p = -(total**2) / (2 * (variance + bound * total / 3))
+    return min(0.0, log_p + price + math.log(2 * t * (t + 1)))
+
+
+def log_p_of_canaries(
+    oracle: FrequencyOracle, z: FloatArray, n: int, canaries: Sequence[int]
+) -> float | None:
+    """Return ln p of the mean estimate of items that nobody holds, or None without a law of it."""
+    hits, items = oracle.laws.hits, np.array(canaries, np.int64)
+    law = None if hits is None or not items.size else hits.nonholder_law(items)
+    if law is None:
+        return None
+    k = np.arange(law.size)
+    variance = float(law @ k**2 - (law @ k) ** 2) / n
+    sd = math.sqrt(variance) / (items.size * (oracle.p - oracle.q))
+    return min(0.0, math.log(2) + log_normal_tail(abs(float(z[items].mean())) / sd))
+
+
+def reach(
+    oracle: FrequencyOracle, z: FloatArray, n: int, kinds: int, *, reads_reports: bool
+) -> float:
+    """Return the probability that a crafted attack by 5 % of n reports has a p-value below .05.
+
+    The attack supports the ten items of the least estimates z, or a tenth of the d items, at least
+    two, in every report. `kinds` is the number of kinds of evidence. With the reports the pairs of
+    these items show it; without, the items that it displaces.
+    """
+    d = z.size
+    t = min(10, max(2, d // 10))
+    by_pairs = 0.0
+    if reads_reports:
+        usual = math.sqrt(n * t * (t - 1) / 2) * _SHARE * (1 - oracle.q) / oracle.q
+        needed = math.log(4 * kinds * t * (t + 1) / LEVEL) + log_choose(d, t)
+        by_pairs = 1 - math.exp(log_normal_tail(usual - math.sqrt(2 * needed)))
+    supported = oracle.laws.honest_support(project_simplex(z))
+    targets = np.argsort(z, kind="stable")[:t]
+    rng = np.random.default_rng(n)  # the same answer to the same round
+    sd = noise_of_none(oracle, n)
+    if oracle.traits.one_item:
+        crafted = np.zeros(d)
+        crafted[targets] = 1 / t
+        counts = rng.multinomial(n, (1 - _SHARE) * supported + _SHARE * crafted, _DRAWS)
+    else:
+        displacements = crafter_of(oracle).displacements or (0.0,)
+        crafted = np.full(d, oracle.q - min(displacements))
+        crafted[targets] = 1.0
+        counts = rng.binomial(n, (1 - _SHARE) * supported + _SHARE * crafted, (_DRAWS, d))
+    shown = [
+        log_p_of_items(each, sd) + math.log(kinds) < math.log(LEVEL)
+        for each in (counts / n - oracle.q) / (oracle.p - oracle.q)
+    ]
+    return min(max(sum(shown) / _DRAWS, by_pairs), _MOST_REACH)
+
+
+def noise_of_none(oracle: FrequencyOracle, n: int) -> float:
+    """Return the standard deviation of the estimate of an item that nobody holds."""
+    return math.sqrt(oracle.q * (1 - oracle.q) / n) / (oracle.p - oracle.q)
