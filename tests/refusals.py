@@ -31,7 +31,7 @@ REFUSALS: dict[str, list[Row]] = {
             "items",
             ["a", "b", ""],
             "items.2 must be a string that is not empty, not ''",
-            "--item ''",
+            "",  # the command checks labels itself
         ),
         (
             "items",
