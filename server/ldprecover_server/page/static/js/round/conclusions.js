@@ -26,7 +26,13 @@ export function concluded(drawn) {
           ".",
         ),
       drawn.beta > 0 &&
-        h("li", {}, "β, the share of fake reports: at least ", h("strong", {}, percent(drawn.beta)), "."),
+        h(
+          "li",
+          {},
+          "β, the share of fake reports: at least ",
+          h("strong", {}, percent(drawn.beta)),
+          ".",
+        ),
       drawn.dropped.map((each) =>
         h(
           "li",
