@@ -158,7 +158,9 @@ def _make_worker_app(settings: Settings, variables: dict[str, str]) -> FastAPI:
     os.environ.update(variables)  # libpq reads PGPASSWORD; /proc shows the environment of the start
     if (supervisor := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_exit_with, args=(supervisor,), daemon=True).start()
-    return _make_app(settings, _storage(settings))
+    storage = _storage(settings)
+    storage.is_checked = True  # by the supervisor; a lock on a table would delay the process
+    return _make_app(settings, storage)
 
 
 def _make_app(settings: Settings, storage: Storage) -> FastAPI:

@@ -33,7 +33,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     verdicts = {
         "none_seen": "No attack seen",
         "cannot_be_seen": "Attacks cannot be seen",
-        "possible": "Attack possible, about 8\u00a0% fake",
+        "possible": "Attack possible, at least 8\u00a0% fake",
         "near_certain": "Near certain attack, at least 9.8\u00a0% fake",
     }
     names = {attack: server.open_round()["name"] for attack in verdicts}

@@ -51,6 +51,8 @@ class Storage(Repository):
     ) -> None:
         database = _connect(url, pool_size, statement_seconds)
         super().__init__(database, clock)
+        self.is_checked = False
+        """Whether its tables were read and written when the server started."""
         self._commit = Commit(database)
         self.rounds = Rounds(database, clock)
         self.segments = Segments(database, clock)
@@ -70,13 +72,14 @@ class Storage(Repository):
                 migrations.migrate(self.database)
             else:
                 migrations.check(self.database)
-            if migrate:
+            if migrate and not self.is_checked:
                 # Without a table, a column, or a right that the server needs, one of these fails.
                 with self.database.write() as connection:
                     for table in metadata.sorted_tables:
                         no_rows = sa.select(table).where(sa.false()).with_for_update()
                         connection.execute(sa.insert(table).from_select(table.c.keys(), no_rows))
                         connection.execute(sa.delete(table).where(sa.false()))
+                self.is_checked = True
 
     def migrate(self) -> list[str]:
         """Upgrade the schema to this version's; return the revisions that ran.

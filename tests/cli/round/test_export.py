@@ -50,7 +50,7 @@ def test_export_writes_to_standard_output_or_a_new_file(on_server: Run, exported
 def test_only_migrate_migrates_and_names_the_revisions(run: Run) -> None:
     with closing(sqlite3.connect("new.db")) as connection:
         connection.execute("PRAGMA user_version = 1")  # writes the file
-    line = "admin migrate --database-url sqlite:///new.db"
+    line = f"admin migrate --database-url sqlite:///{Path('new.db').resolve()}"
     for other in (
         "admin key list",
         "admin key create",

@@ -82,7 +82,8 @@ class SQLite(Database):
                 f"the folder of the database does not exist: {self.path.parent}"
             )
         if self.path.exists() and not self.path.is_file():
-            raise ConfigurationError(f"the database must be a regular file, unlike {self.path}")
+            kind = "a folder" if self.path.is_dir() else "not a regular file"
+            raise ConfigurationError(f"the database must be a file: {self.path} is {kind}")
         # Nearly every connection returns with its transaction ended, so the pool need not reset it.
         self.engine = sa.create_engine(
             url.set(database=str(self.path)),
