@@ -28,6 +28,11 @@ def processes(
     """
     pool = ProcessPoolExecutor(jobs, _Context(), _initialize, (initializer,))
     try:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            pool.submit(int)  # starts all processes; an interrupted start would leave some behind
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         yield pool
     except BaseException:
         on_error()
