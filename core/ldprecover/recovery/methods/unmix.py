@@ -174,7 +174,8 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     )
     if oracle.domain_size < _FEW and history is None and not unmixed.assumes_attack:
         both = (unmixed.frequencies + project_simplex(estimates.z)) / 2
-        unmixed = replace(unmixed, frequencies=both)
+        low, high = np.minimum(unmixed.lower, both), np.maximum(unmixed.upper, both)
+        unmixed = replace(unmixed, frequencies=both, lower=low, upper=high)
     conclusions = _conclusions(inputs, estimates, unmixed, evidence)
     attacked = unmixed.assumes_attack or bool(estimates.dropped)
     honest = unmixed.honest * estimates.n / (estimates.honest_kept * _number_of_reports(inputs))

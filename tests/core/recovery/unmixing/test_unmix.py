@@ -125,6 +125,8 @@ def test_result_of_any_counts_is_a_distribution_with_errors(
     assert result.recovered.sum() == pytest.approx(1, abs=1e-9)
     conclusions: Any = result.conclusions
     assert np.isfinite(conclusions.standard_deviations).all()
+    assert (conclusions.lower <= result.recovered + 1e-12).all()
+    assert (result.recovered <= conclusions.upper + 1e-12).all()
     assert (
         (conclusions.lower >= 0)
         & (conclusions.lower <= conclusions.upper)

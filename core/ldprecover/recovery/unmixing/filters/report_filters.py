@@ -73,8 +73,8 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     With it comes what the reports that pass may have added to the `targets`, or else to suspects.
 
     Dropped are, in this order: reports of sizes that honest ones hardly ever have; reports that
-    support too many items of a set that too many reports share, for up to three sets; without such
-    a set, reports of sizes that are too frequent. Five passes over clean reports, at most 24;
+    support too many items of a set that too many reports share, for up to five sets; without such
+    a set, reports of sizes that are too frequent. Five passes over clean reports, at most 38;
     memory does not grow with their number. They must be of an oracle that is not `unfit`.
 
     None is dropped if all would be. Raises ParameterError if there are no reports.
