@@ -80,6 +80,7 @@ class Cluster:
             "fsync": "on" if self._fsync else "off",
             "max_connections": "200",
             "deadlock_timeout": "100ms",
+            "autovacuum": "on" if self._fsync else "off",  # its snapshots would keep old rows
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = str(self._folder / "log")
