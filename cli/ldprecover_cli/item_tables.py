@@ -17,8 +17,19 @@ _BAR = 24  # columns
 _NARROWEST = 4
 _LEAST_LABEL = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_NOISE = "The noise exceeds "
 
 Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
+
+
+def noise_note(notes: Sequence[str]) -> str | None:
+    """Return the note that noise decides the order of the items, or None."""
+    return next((note for note in notes if note.startswith(_NOISE)), None)
+
+
+def to_show(shares: "Sequence[float] | FloatArray", top: int, notes: Sequence[str]) -> list[int]:
+    """Return the indices of `top` items, largest first; the first ones if noise decides that."""
+    return largest(shares, top) if noise_note(notes) is None else list(range(len(shares)))[:top]
 
 
 def largest(values: "Sequence[float] | FloatArray", top: int) -> list[int]:

@@ -276,27 +276,20 @@ class Laws:
         """
         return self.q + weights * (self.p - self.q)
 
-    def sum_variance(self, n: int) -> float | None:
-        """Return Var sum_v f~(v) of n honest reports, or a bound on it; None without size law.
-
-        It holds for all frequencies of the users' items.
-        """
-        if self.sizes is None:
-            return None
-        return self.sizes.variance / (n * (self.p - self.q) ** 2)
-
     def largest_sum_moments(self, n: int) -> tuple[float, float] | None:
         """Return variance and skewness of sum_v f~(v) of n honest reports, the largest ones.
 
         Only they depend on the items of users where there is no law of sizes: the mean is 1. With
         such a law the skewness is taken as 0. None without it, as in `report_law`.
         """
-        variance = self.sum_variance(n)
-        if variance is not None or self.report_sums is None:
-            return None if variance is None else (variance, 0.0)
+        scale = n * (self.p - self.q) ** 2
+        if self.sizes is not None:
+            return self.sizes.variance / scale, 0.0
+        if self.report_sums is None:
+            return None
         deviations = self.report_sums.masses(np.ones(self.domain_size)) - self.mean_size
         second, third = (self.item_means(deviations**power) for power in (2, 3))
         if second is None or third is None:
             return None
         skewness = float(np.abs(third).max() / second.min() ** 1.5)
-        return float(second.max()) / (n * (self.p - self.q) ** 2), skewness / math.sqrt(n)
+        return float(second.max()) / scale, skewness / math.sqrt(n)

@@ -55,8 +55,7 @@ class Frequencies(Message):
         description="Sum of the frequencies; its expectation is 1 if all reports are honest."
     )
     sum_standard_error: float | None = Field(
-        description="Standard error of the sum if all reports are honest; null if the protocol "
-        "does not determine it."
+        description="Largest standard error of the sum if all reports are honest; null if unknown."
     )
     mean: Mean | None = Field(
         default=None,

@@ -1,6 +1,6 @@
 """`result frequencies`: a round's unbiased estimates."""
 
-from ldprecover_cli.item_tables import Top, largest, print_items
+from ldprecover_cli.item_tables import Top, print_items, to_show
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import console, counted, percent, plain, print_json
 
@@ -34,12 +34,14 @@ def frequencies(
     if shares is None or errors is None or result.sum is None:
         out.print("No estimates yet: the round has no reports.")
         return
+    for note in result.notes:
+        out.print(f"Note: {plain(note)}")
     if mean := result.mean:
         interval = f"{mean.low:.4g} to {mean.high:.4g}"
         out.print(f"Mean of the users' numbers: {mean.value:.4g} (95 %: {interval}).")
     print_items(
         out,
-        {i: result.items[i] for i in largest(shares, top)},
+        {i: result.items[i] for i in to_show(shares, top, result.notes)},
         shares,
         {
             "percent": lambda i: f"{100 * shares[i]:.2f}",
@@ -48,6 +50,6 @@ def frequencies(
         beside=19,
         top=top,
     )
-    out.print(f"Sum of all estimates: {percent(result.sum)}; honest reports give about 100 %.")
-    for note in result.notes:
-        out.print(f"Note: {plain(note)}")
+    error = result.sum_standard_error
+    of_error = "" if error is None else f" (standard error {100 * error:.3g} points)"
+    out.print(f"Sum of all estimates: {percent(result.sum)}; of honest reports 100 %{of_error}.")

@@ -7,7 +7,7 @@ from typer import Option
 
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items
-from ldprecover_cli.item_tables import Top, largest, print_items
+from ldprecover_cli.item_tables import Top, noise_note, print_items, to_show
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -114,6 +114,9 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
         f"{title}: {counted(result.n, 'report')}, {plain(result.method)}{star}, eta "
         f"{result.eta:.3g}"
     )
+    noise = noise_note(result.notes)
+    if noise is not None:
+        out.print(f"Note: {plain(noise)}")
     poisoned, recovered, targets = result.poisoned, result.recovered, set(result.targets)
     conclusions = result.conclusions
     low, high = (conclusions.lower, conclusions.upper) if conclusions else (None, None)
@@ -123,7 +126,7 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
     if low is not None and high is not None:
         columns["95 % interval"] = lambda i: f"{100 * low[i]:.2f} to {100 * high[i]:.2f}"
     columns["poisoned, %"] = lambda i: f"{100 * poisoned[i]:.2f}"
-    chosen = largest(recovered, top)
+    chosen = to_show(recovered, top, result.notes)
     names = {
         i: result.items[i] + (" (target)" if i in targets else "")
         for i in (*chosen, *sorted(targets.difference(chosen)))
@@ -132,4 +135,5 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
     for sentence in sentences(conclusions) if conclusions else ():
         out.print(plain(sentence))
     for note in result.notes:
-        out.print(f"Note: {plain(note)}")
+        if note != noise:
+            out.print(f"Note: {plain(note)}")

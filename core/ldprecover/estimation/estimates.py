@@ -29,8 +29,8 @@ class Estimates:
         estimates = Estimates.of(oracle, Tally.of(oracle, reports))
         low, high = estimates.interval(0.95)
 
-    `sum_standard_error` is that of their sum, or a bound on it, if every report is honest. It holds
-    for all items that users may hold; None where the protocol has no such law.
+    `sum_standard_error` is that of their sum if every report is honest, the largest one where it
+    depends on the items of users; None where the protocol has no such law.
 
     Raises ParameterError for vectors that are not finite numbers of the same items.
     """
@@ -59,9 +59,9 @@ class Estimates:
         Raises ParameterError if it is of no report, or over another domain.
         """
         frequencies = oracle.estimate(tally.counts(oracle), tally.n)
-        variance = oracle.laws.sum_variance(tally.n)
+        moments = oracle.laws.largest_sum_moments(tally.n)
         errors = oracle.standard_errors(frequencies, tally.n)
-        return cls(frequencies, errors, tally.n, None if variance is None else math.sqrt(variance))
+        return cls(frequencies, errors, tally.n, None if moments is None else math.sqrt(moments[0]))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -372,5 +372,5 @@ def run_method(inputs: RecoveryInputs) -> Recovery:
     noise, n = None, inputs.n
     if n is not None:
         noise = noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, n))
-    notes = [note for note in (unused, noise) if note]
-    return replace(recovery, notes=(*recovery.notes, *notes), n=n)
+    notes = (noise, *recovery.notes, unused)
+    return replace(recovery, notes=tuple(note for note in notes if note), n=n)

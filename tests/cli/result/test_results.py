@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
 
-from ldprecover import GRR
+from ldprecover import GRR, frequency_oracle
 from ldprecover.protocols.wire import pack
 from ldprecover_client import load_dataset
 
@@ -40,7 +40,25 @@ def test_frequencies_as_text_show_the_most_frequent_first(on_server: Run, poison
     assert lines[2].startswith("Reno, NV")
     assert "█" in lines[2]
     assert "… and 99 more items" in result.out
+    assert "of honest reports 100 % (standard error 0 points)." in result.out
     assert "\x1b" not in result.out
+
+
+def test_noise_comes_before_items_and_nothing_is_ranked(
+    on_server: Run, server: ServerProcess
+) -> None:
+    """300 reports of uniform items at epsilon 0.5, by linear hashing."""
+    items = [f"item {i}" for i in range(40)]
+    opened = server.open_round("llh", 0.5, items=items)
+    rng = np.random.default_rng(1)
+    oracle = frequency_oracle("llh", 0.5, 40)
+    reports = oracle.perturb(rng.integers(40, size=300), rng)
+    assert server.submit(opened["id"], pack(reports)).status_code == 202
+    for command in ("frequencies", "recover --method norm-sub"):
+        lines = on_server(f"result {command} {opened['name']} --top 3").succeeds().out.splitlines()
+        assert lines[1].startswith("Note: The noise exceeds")
+        rows = [line.split()[:2] for line in lines if line.startswith("item ")]
+        assert rows[-3:] == [["item", "0"], ["item", "1"], ["item", "2"]]
 
 
 def test_recovery_as_text_marks_targets_and_has_notes(on_server: Run, poisoned: Any) -> None:

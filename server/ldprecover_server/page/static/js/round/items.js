@@ -63,6 +63,9 @@ export function band(certificate) {
   return { ...series, name, low: lower, high: upper };
 }
 
+/** Whether the noise exceeds what tells the items apart, so that nothing is to be ranked. */
+export const isBlurred = ({ notes = [] }) => notes.some((note) => note.startsWith("The noise"));
+
 /** Half the width of the 95 % interval of a leading item: of the best estimate, and as collected. */
 export function errorBars(estimates, best) {
   const { lower, upper } = best?.conclusions ?? {};
@@ -163,7 +166,10 @@ export function itemsChart(round, settings, signal, toggle, changed) {
           ? [{ name: "truth", colour: "truth", mark: "tick", values: truth.frequencies }]
           : []),
       ];
-      const order = arrange(series, folded, settings, estimates.frequencies, suspicion);
+      const isUnranked = settings.sort === "estimate" && isBlurred(estimates);
+      const by = isUnranked ? { ...settings, sort: "index" } : settings;
+      sort.value = by.sort;
+      const order = arrange(series, folded, by, estimates.frequencies, suspicion);
       const rows = isAll ? { order, gap: null } : fewRows(order, raised);
       const isComing = certified === null && pending;
       const marks = certified || isComing ? [band(certified)] : [];
@@ -232,11 +238,11 @@ function sentence(shown, all, round, estimates, settings, certified) {
       ? `of ${count(round.items.length)} items`
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   return [
+    ...(estimates.notes ?? []),
     `${count(shown.length)} ${what}, of ${count(estimates.n)} reports. Lines hold at 95 %.`,
     certified &&
       "The grey band holds whatever fake reports say, if no more are fake than it says; an arrow: it ends beyond the axis.",
     settings.targets.size > 0 && `${count(settings.targets.size)} targets are marked.`,
-    ...(estimates.notes ?? []),
   ]
     .filter(Boolean)
     .join(" ");

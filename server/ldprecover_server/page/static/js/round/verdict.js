@@ -76,22 +76,22 @@ export function sentences(
     ? "Decide only by what the certified band shows"
     : "Do not decide by these reports";
   const end = isOpen ? " More reports are coming: this can change." : "";
-  const blurred = noise ? " There are too few reports to compare items: collect more first." : "";
+  const blurred = noise ? "There are too few reports to compare items: collect more first. " : "";
   if (isProven(verdict) && !(verdict.attack_probability >= NEAR_CERTAIN))
     return [
-      `${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
-      `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+      `${blurred}${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
+      `${byBand}. Tickets in the next round keep fake reports out.${end}`,
     ];
   switch (attack) {
     case "near_certain":
       return [
-        `Near certain attack: ${about}${items ? ` and raise ${items}` : ""}. The chart shows the best estimate.`,
-        `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+        `${blurred}Near certain attack: ${about}${items ? ` and raise ${items}` : ""}. The chart shows the best estimate.`,
+        `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${end}`,
       ];
     case "possible":
       return [
-        `An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}. The chart shows the best estimate.`,
-        `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${blurred}${end}`,
+        `${blurred}An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}. The chart shows the best estimate.`,
+        `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${end}`,
       ];
     case "none_seen":
       return noise
@@ -106,7 +106,7 @@ export function sentences(
     case "cannot_be_seen":
       return [
         `${noise ? "There are too few reports to compare items, and they" : "The reports of this round"} could not show an attack.${most && ` ${most}`}`,
-        `${byBand}. Tickets in the next round keep fake reports out.${blurred}${end}`,
+        `${byBand}. Tickets in the next round keep fake reports out.${end}`,
       ];
     default:
       return ["The reports are being tested.", "The chart shows them as collected until then."];

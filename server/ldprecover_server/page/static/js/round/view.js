@@ -5,7 +5,7 @@ import { announce, fill, h, notice } from "../dom.js";
 import { count, isolated, number } from "../format.js";
 import { help } from "../help.js";
 import { header } from "./header.js";
-import { errorBars, itemsChart } from "./items.js";
+import { errorBars, isBlurred, itemsChart } from "./items.js";
 import { AUTO, recoveries } from "./recoveries.js";
 import { asksForMethods, question, read, write } from "./settings.js";
 import { verdictOf, verdictPanel } from "./verdict.js";
@@ -230,7 +230,7 @@ function live({ main, query, signal }, round, estimates) {
       state: more.filter(Boolean).join(", "),
       verdict,
       ...errorBars(estimates, best),
-      noise: (estimates.notes ?? []).some((note) => note.startsWith("The noise")),
+      noise: isBlurred(estimates),
       isOpen: round.state === "open",
       hasBand: !certificate?.isMissing(),
       most: certificate?.most() ?? "",
