@@ -160,6 +160,14 @@ class RecoveryInputs:
         return tuple(self.request.canaries)
 
     @property
+    def number(self) -> int:
+        """`n`, or else the number of the reports. Raises ParameterError for no reports."""
+        n = self.reports.tally().n if self.n is None and self.reports is not None else self.n
+        if not n:
+            raise ParameterError(f"{self.request.method}: there are no reports")
+        return n
+
+    @property
     def available(self) -> frozenset[str]:
         """Those of NEEDS that are there."""
         present = {

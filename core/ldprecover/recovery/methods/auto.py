@@ -42,9 +42,7 @@ def chosen_method(
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
-    n = inputs.n
-    if n is None and inputs.reports is not None:
-        n = inputs.reports.tally().n or None
+    n = inputs.number if "n" in inputs.available else None
     method, reason = chosen_method(inputs.oracle, inputs.available, n)
     request = replace(inputs.request, method=method.name)
     recovery = method.recover(replace(inputs, request=request))

@@ -7,16 +7,16 @@ spike as large as a popular item.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
-from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
-from ldprecover.distributions import chi_squared_normal
+from ldprecover.crafting.crafter import DISPLACED_LAW
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
@@ -34,54 +34,45 @@ from ldprecover.recovery.unmixing.evidence import (
     Evidence,
     log_p_of_canaries,
     log_p_of_items,
+    log_p_of_set,
     log_p_of_sum,
     noise_of_none,
     reach,
 )
 from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_for_filters
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS
 from ldprecover.recovery.unmixing.least_share import least_by_shift
 from ldprecover.recovery.unmixing.model.posterior import projection
 
 _SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
-_ROUNDED = 1.1  # factor of chi-squared that the rounding of deviations to 10 % can cause
-_DISAGREE = 4.75  # normal quantile, of one in 1e6 sets of earlier rounds that differ by noise alone
 # Noise in units of a mean frequency, below which estimates are projected, and below which an attack
 # needs evidence: what is left is the shape of the data, which follows no law.
 _NO_NOISE, _FAINT = 0.05, 0.2
 _FEW = 32
 _ASSUMED = "The frequencies assume an attack that the reports do not prove."
+_DOUBT = (
+    "An earlier round holds evidence of an attack itself, which is then carried on: leave it out "
+    "in doubt."
+)
 _ROUNDING = 1e-9  # by which a share may exceed [0, 1]
 
 
-def _history(
-    rounds: tuple[tuple[FrequencyOracle, Tally], ...],
-) -> tuple[History | None, list[str]]:
-    """Return the frequencies by earlier rounds, pooled by precision, and doubts that these are
-    clean; None without any.
+def _history(inputs: RecoveryInputs, notes: list[str]) -> History | None:
+    """Return the frequencies by earlier rounds, pooled by precision; note doubts that they are
+    clean. None without any.
     """
-    if not rounds:
-        return None, []
-    each = [
-        estimates_of_counts(oracle, oracle.estimate(tally.counts(oracle), tally.n), tally.n)
-        for oracle, tally in rounds
+    rounds = [
+        RecoveryInputs(oracle, oracle.estimate(tally.counts(oracle), tally.n), n=tally.n)
+        for oracle, tally in inputs.history
     ]
-    precision = sum((1 / one.sd**2 for one in each), np.zeros(()))
-    z = sum((one.z / one.sd**2 for one in each), np.zeros(())) / precision
-    oracle, sd, doubts = rounds[0][0], 1 / np.sqrt(precision), []
-    attacked = unmix(oracle, z, sd).p_attack
-    if attacked > _SUSPECT:
-        doubts.append(
-            f"The earlier rounds themselves look attacked, with probability {attacked:.2f}: if "
-            "they were, the attack is carried on. Recover them first, and leave them out in doubt."
-        )
-    score = sum(float((((one.z - z) / one.sd) ** 2).sum()) for one in each)
-    freedom = (len(each) - 1) * z.size  # 0 for one round, which agrees with itself
-    if score > _ROUNDED * freedom > 0 and chi_squared_normal(score, freedom) > _DISAGREE:
-        doubts.append(
-            "The earlier rounds differ from each other by more than their noise: frequencies "
-            "drift, or one of the rounds was attacked."
-        )
-    return history_of(oracle, z, sd), doubts
+    if not rounds:
+        return None
+    if max(evidence_of(one).probability for one in rounds) > _SUSPECT:
+        notes.append(_DOUBT)
+    each = [estimates_of_counts(one.oracle, one.poisoned, one.number) for one in rounds]
+    weights = np.array([1 / one.sd**2 for one in each])
+    z = np.average([one.z for one in each], axis=0, weights=weights)
+    return history_of(inputs.oracle, z, weights.sum(axis=0) ** -0.5)
 
 
 def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
@@ -100,90 +91,85 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
         raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
     why = f"No reports were filtered: {reason or 'they were not given, only their counts'}."
-    return replace(estimates_of_counts(oracle, z, _number_of_reports(inputs)), notes=(why,))
-
-
-def _number_of_reports(inputs: RecoveryInputs) -> int:
-    if inputs.n is not None:
-        return inputs.n
-    assert inputs.reports is not None  # the contract requires n or the reports
-    n = inputs.reports.tally().n
-    if not n:
-        raise ParameterError("unmix: there are no reports")
-    return n
+    return replace(estimates_of_counts(oracle, z, inputs.number), notes=(why,))
 
 
 def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
     """Return the evidence of an attack in all n reports; `log_p` is that of their joint law."""
-    oracle, z, n = inputs.oracle, inputs.poisoned, _number_of_reports(inputs)
+    oracle, z, n = inputs.oracle, inputs.poisoned, inputs.number
     kinds = {
         "items": log_p_of_items(z, noise_of_none(oracle, n)),
         "sum": log_p_of_sum(oracle, z, n),
         "reports": log_p,
         "canaries": log_p_of_canaries(oracle, z, n, inputs.canaries),
     }
+    targets = np.array(inputs.targets, np.int64)
+    source = None if log_p is None or oracle.laws.report_sums is not None else inputs.reports
+    if source is not None and 2 <= targets.size <= MOST_ITEMS:
+        pairs = source.total(partial(Sample.pair_counts, items=targets))
+        kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)
     at_hand = {kind: value for kind, value in kinds.items() if value is not None}
     reached = reach(oracle, z, n, len(at_hand), reads_reports=log_p is not None)
     return Evidence(at_hand, reached)
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
-    estimates, oracle = _estimates(inputs), inputs.oracle
+    oracle, n, estimates = inputs.oracle, inputs.number, _estimates(inputs)
     evidence = evidence_of(inputs, estimates.log_p)
     is_proven = evidence.probability >= NEAR_CERTAIN
-    noise = noise_of_none(oracle, _number_of_reports(inputs)) * oracle.domain_size
-    note = None
+    noise = noise_of_none(oracle, n) * oracle.domain_size
+    reason, history, notes = None, None, list(estimates.notes)
     if oracle.domain_size < LEAST_ITEMS:
-        note = (
-            f"Fewer than {LEAST_ITEMS} items tell too little of each other: these are the "
-            "estimates, projected."
-        )
+        reason = f"Fewer than {LEAST_ITEMS} items tell too little of each other"
     elif noise < _NO_NOISE and (oracle.fixed_size == 1 or not is_proven):
-        note = (
+        reason = (
             f"The noise is only {noise:.1g} of a mean frequency, and data then follow no law of "
-            "few parameters: these are the estimates, projected."
+            "few parameters"
         )
-    if note is not None:
-        projected = projection(estimates.z, estimates.sd)
-        conclusions = _conclusions(inputs, estimates, projected, evidence)
-        return inputs.recovery(
-            projected.frequencies,
-            (*estimates.notes, note),
-            genuine=estimates.z.copy(),
-            conclusions=replace(conclusions, history_weight=None),
+    if reason is not None:
+        unmixed = projection(estimates.z, estimates.sd)
+        notes.append(f"{reason}: these are the estimates, projected.")
+    else:
+        history = _history(inputs, notes)
+        unmixed = unmix(
+            oracle,
+            estimates.z,
+            estimates.sd,
+            known_items=KnownItems(
+                inputs.targets or tuple(estimates.suspects),
+                not inputs.targets,
+                estimates.balance,
+                estimates.additions,
+                inputs.canaries,
+            ),
+            history=history,
+            unfiltered=(inputs.poisoned, estimates_of_counts(oracle, inputs.poisoned, n).sd),
+            may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
+            honest_only=not is_proven and noise < _FAINT,
         )
-    history, doubts = _history(inputs.history)
-    unmixed = unmix(
-        oracle,
-        estimates.z,
-        estimates.sd,
-        known_items=KnownItems(
-            inputs.targets or tuple(estimates.suspects),
-            not inputs.targets,
-            estimates.balance,
-            estimates.additions,
-            inputs.canaries,
-        ),
-        history=history,
-        unfiltered=(
-            inputs.poisoned,
-            estimates_of_counts(oracle, inputs.poisoned, _number_of_reports(inputs)).sd,
-        ),
-        may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
-        honest_only=not is_proven and noise < _FAINT,
-    )
-    if oracle.domain_size < _FEW and history is None and not unmixed.assumes_attack:
-        both = (unmixed.frequencies + project_simplex(estimates.z)) / 2
-        low, high = np.minimum(unmixed.lower, both), np.maximum(unmixed.upper, both)
-        unmixed = replace(unmixed, frequencies=both, lower=low, upper=high)
-    conclusions = _conclusions(inputs, estimates, unmixed, evidence)
+        if oracle.domain_size < _FEW and history is None and not unmixed.assumes_attack:
+            both = (unmixed.frequencies + project_simplex(estimates.z)) / 2
+            low, high = np.minimum(unmixed.lower, both), np.maximum(unmixed.upper, both)
+            unmixed = replace(unmixed, frequencies=both, lower=low, upper=high)
     attacked = unmixed.assumes_attack or bool(estimates.dropped)
-    honest = unmixed.honest * estimates.n / (estimates.honest_kept * _number_of_reports(inputs))
+    if attacked and not is_proven:
+        notes.append(_ASSUMED)
+    honest = unmixed.honest * estimates.n / (estimates.honest_kept * n)
     eta = max(1 / honest - 1, 0.0) if attacked else 0.0
-    assumed = [_ASSUMED] if attacked and not is_proven else []
+    conclusions = Conclusions(
+        standard_deviations=unmixed.sd,
+        lower=unmixed.lower,
+        upper=unmixed.upper,
+        attack=evidence.word,
+        attack_probability=evidence.probability,
+        beta=min(max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n)), 1.0),
+        suspects=_suspects(oracle, estimates, unmixed, evidence.probability),
+        dropped=estimates.dropped,
+        history_weight=None if history is None else unmixed.p_history,
+    )
     return inputs.recovery(
         unmixed.frequencies,
-        (*estimates.notes, *assumed, *_notes(conclusions, inputs), *doubts),
+        (*notes, *_notes(conclusions, inputs)),
         eta=eta,
         targets=inputs.targets,
         malicious=((1 + eta) * inputs.poisoned - unmixed.frequencies) / eta if eta else None,
@@ -192,30 +178,19 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     )
 
 
-def _conclusions(
-    inputs: RecoveryInputs, estimates: NoisyEstimates, unmixed: Unmixed, evidence: Evidence
-) -> Conclusions:
-    """Return the conclusions; the share of malicious reports is the least one that shows."""
-    oracle, n = inputs.oracle, _number_of_reports(inputs)
-    number_dropped = sum(each.reports for each in estimates.dropped)
+def _suspects(
+    oracle: FrequencyOracle, estimates: NoisyEstimates, unmixed: Unmixed, attack: float
+) -> tuple[tuple[int, float], ...]:
+    """Return the items that reports probably raised, the likeliest first, with probabilities."""
     raised = unmixed.spikes.copy()
-    by_filters = bool(number_dropped) and oracle.laws.report_sums is None
+    by_filters = bool(estimates.dropped) and oracle.laws.report_sums is None
     for item, probability in estimates.suspects.items():
         # The estimates show only what reports that pass have raised.
         raised[item] = probability if by_filters else min(probability, raised[item])
-    raised *= evidence.probability
-    likely = {int(v): float(raised[v]) for v in np.flatnonzero(raised > _SUSPECT)}
-    return Conclusions(
-        standard_deviations=unmixed.sd,
-        lower=unmixed.lower,
-        upper=unmixed.upper,
-        attack=evidence.word,
-        attack_probability=evidence.probability,
-        beta=min(max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n)), 1.0),
-        suspects=tuple(sorted(likely.items(), key=lambda item: (-item[1], item[0]))),
-        dropped=estimates.dropped,
-        history_weight=unmixed.p_history if inputs.history else None,
-    )
+    raised *= attack
+    likely = np.flatnonzero(raised > _SUSPECT)
+    order = likely[np.argsort(-raised[likely], kind="stable")]
+    return tuple((int(item), float(raised[item])) for item in order)
 
 
 def _notes(conclusions: Conclusions, inputs: RecoveryInputs) -> Iterator[str]:
@@ -238,10 +213,8 @@ def _notes(conclusions: Conclusions, inputs: RecoveryInputs) -> Iterator[str]:
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    crafter = oracle.crafter
-    if crafter is None or crafter.encoded_others is None:
-        return f"{oracle.protocol} lacks {ENCODED_LAW}"
-    return f"{oracle.protocol} lacks {DISPLACED_LAW}" if crafter.displacements is None else None
+    has_law = oracle.crafter is not None and oracle.crafter.displacements is not None
+    return None if has_law else f"{oracle.protocol} lacks {DISPLACED_LAW}"
 
 
 METHOD = Method(

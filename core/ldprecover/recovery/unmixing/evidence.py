@@ -45,11 +45,7 @@ class Evidence:
     @property
     def p_value(self) -> float:
         """The p-value of all kinds together, by Bonferroni."""
-        return min(1.0, math.exp(self._log_p))
-
-    @property
-    def _log_p(self) -> float:
-        return min(0.0, math.log(len(self.log_p)) + min(self.log_p.values()))
+        return min(1.0, len(self.log_p) * math.exp(min(self.log_p.values())))
 
     @property
     def probability(self) -> float:
@@ -58,8 +54,8 @@ class Evidence:
         Below `LEVEL` the factor is the largest one that a p-value can weigh, 1/(-e p ln p) (Sellke,
         Bayarri and Berger, 2001).
         """
-        log_p = self._log_p
         if self.p_value < LEVEL:
+            log_p = math.log(len(self.log_p)) + min(self.log_p.values())
             log_factor = -1 - log_p - math.log(-log_p)
         elif self.reach >= REACHED:
             log_factor = math.log((1 - min(self.reach, _MOST_REACH)) / (1 - LEVEL))
@@ -92,26 +88,21 @@ def log_p_of_items(z: FloatArray, sd: float) -> float:
 def log_p_of_sum(oracle: FrequencyOracle, z: FloatArray, n: int) -> float | None:
     """Return ln p of the sum of the estimates, or None where every report has the same sum."""
     moments = oracle.laws.largest_sum_moments(n)
-    if oracle.fixed_size is not None or moments is None or moments[0] <= 0:
+    if moments is None or not moments[0]:
         return None
     return min(0.0, math.log(2) + log_normal_tail(abs(float(z.sum()) - 1) / math.sqrt(moments[0])))
 
 
 def log_p_of_sizes(sizes: Int64Array, law: FloatArray) -> float:
     """Return ln p of the numbers of reports of each size, against the law of honest sizes."""
-    expected = sizes.sum() * law
-    edges, inside = [0], 0.0
-    for k, value in enumerate(expected.tolist()):
-        inside += value
-        if inside >= _LEAST_OF_BIN:
-            edges.append(k + 1)
-            inside = 0.0
-    starts = edges[:-1] if len(edges) > 1 else [0]
-    observed, fit = np.add.reduceat(sizes, starts), np.add.reduceat(expected, starts)
-    if len(starts) < 2:
+    n = sizes.sum()
+    bins = np.minimum(np.cumsum(n * law), n - _LEAST_OF_BIN) // _LEAST_OF_BIN
+    starts = np.unique(bins, return_index=True)[1]
+    if starts.size < 2:
         return 0.0
-    score = float(((observed - fit) ** 2 / fit).sum())
-    return log_normal_tail(chi_squared_normal(score, len(starts) - 1))
+    observed, expected = (np.add.reduceat(each, starts) for each in (sizes, n * law))
+    score = float(((observed - expected) ** 2 / expected).sum())
+    return log_normal_tail(chi_squared_normal(score, starts.size - 1))
 
 
 def log_p_of_set(
@@ -150,9 +141,8 @@ def log_p_of_canaries(
     if law is None:
         return None
     k = np.arange(law.size)
-    variance = float(law @ k**2 - (law @ k) ** 2) / n
-    sd = math.sqrt(variance) / (items.size * (oracle.p - oracle.q))
-    return min(0.0, math.log(2) + log_normal_tail(abs(float(z[items].mean())) / sd))
+    sd = math.sqrt((law @ k**2 - (law @ k) ** 2) / n) / (oracle.p - oracle.q)
+    return min(0.0, math.log(2) + log_normal_tail(abs(float(z[items].sum())) / sd))
 
 
 def reach(
@@ -171,19 +161,13 @@ def reach(
         usual = math.sqrt(n * t * (t - 1) / 2) * _SHARE * (1 - oracle.q) / oracle.q
         needed = math.log(4 * kinds * t * (t + 1) / LEVEL) + log_choose(d, t)
         by_pairs = 1 - math.exp(log_normal_tail(usual - math.sqrt(2 * needed)))
-    supported = oracle.laws.honest_support(project_simplex(z))
+    displacements = crafter_of(oracle).displacements or (0.0,)
+    crafted = np.full(d, oracle.q - min(displacements))
     targets = np.argsort(z, kind="stable")[:t]
+    crafted[targets] = 1 / t if oracle.traits.one_item else 1.0
+    supported = (1 - _SHARE) * oracle.laws.honest_support(project_simplex(z)) + _SHARE * crafted
     rng = np.random.default_rng(n)  # the same answer to the same round
-    sd = noise_of_none(oracle, n)
-    if oracle.traits.one_item:
-        crafted = np.zeros(d)
-        crafted[targets] = 1 / t
-        counts = rng.multinomial(n, (1 - _SHARE) * supported + _SHARE * crafted, _DRAWS)
-    else:
-        displacements = crafter_of(oracle).displacements or (0.0,)
-        crafted = np.full(d, oracle.q - min(displacements))
-        crafted[targets] = 1.0
-        counts = rng.binomial(n, (1 - _SHARE) * supported + _SHARE * crafted, (_DRAWS, d))
+    counts, sd = rng.binomial(n, supported, (_DRAWS, d)), noise_of_none(oracle, n)
     shown = [
         log_p_of_items(each, sd) + math.log(kinds) < math.log(LEVEL)
         for each in (counts / n - oracle.q) / (oracle.p - oracle.q)
@@ -193,4 +177,4 @@ def reach(
 
 def noise_of_none(oracle: FrequencyOracle, n: int) -> float:
     """Return the standard deviation of the estimate of an item that nobody holds."""
-    return math.sqrt(oracle.q * (1 - oracle.q) / n) / (oracle.p - oracle.q)
+    return math.sqrt(float(oracle.variance(0.0, n)))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, recover
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, RecoveryRequest, recover
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.evidence import (
@@ -118,6 +118,22 @@ def test_sizes_and_sum_and_canaries() -> None:
         values.append([log_p_of_sizes(sample.size_counts(), law), of_sum, of_canaries])
     assert min(values[0]) > math.log(1e-3)
     assert max(values[1]) < -20
+
+
+def test_named_targets_pay_no_price_of_a_search() -> None:
+    """A third of a percent of the reports support five of 100 items: too few to be searched."""
+    oracle, rng, n = OUE(1.0, 100), np.random.default_rng(6), 60_000
+    reports = oracle.perturb(rng.integers(100, size=n), rng)
+    crafted = MGA([20, 30, 35, 40, 50]).reports(oracle, n // 250, rng)
+    reports = np.concatenate([reports, crafted])
+    words = []
+    for targets in ((), (20, 30, 35, 40, 50), (20, 31, 36, 41, 51)):
+        conclusions = recover(
+            oracle, reports, RecoveryRequest("unmix", targets=targets)
+        ).conclusions
+        assert conclusions is not None
+        words.append(conclusions.attack)
+    assert words == ["none_seen", "near_certain", "none_seen"]
 
 
 def test_what_a_kind_does_not_tell_is_none() -> None:

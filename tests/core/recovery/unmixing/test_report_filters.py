@@ -253,7 +253,7 @@ def test_unfilterable_reports_all_pass_with_a_note(oracle: FrequencyOracle) -> N
     rows = oracle.perturb(rng.integers(oracle.domain_size, size=1000), rng)
     result = recover(oracle, rows, "unmix")
     assert result.genuine == pytest.approx(estimates_of(oracle, rows))
-    assert result.notes[0] == f"No reports were filtered: {unfit(oracle)}."
+    assert f"No reports were filtered: {unfit(oracle)}." in result.notes
 
 
 def test_error_without_reports() -> None:
