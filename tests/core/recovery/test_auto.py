@@ -31,6 +31,7 @@ def _frequencies(oracle: FrequencyOracle) -> Any:
             "norm-sub",
             "299 reports over 30 items are too few to tell an attack from",
         ),
+        (GRR(10, 10_001), 10 * N, "norm-sub", "over more than 10,000 items unmix takes"),
         (GRR(10, 30), 40 * N, "norm-sub", "the noise of 80,000 reports is only 0.0007 of"),
     ],
 )

@@ -12,6 +12,7 @@ from ldprecover.recovery.methods import unmix
 
 _PROJECTION = "norm-sub"
 _LEAST_NOISE = 0.01  # of a mean frequency; with less, data fit no listed shape
+_MOST_ITEMS = 10_000  # with more, un-mixing takes more than 100 MB of memory
 _REPORTS_PER_ITEM = 10
 """Fewer reports leave the d estimates with hardly more degrees of freedom than reports. Chance then
 looks like an attack: of 8 honest rounds of 50 reports over 102 items up to 5 have P > 0.9."""
@@ -22,10 +23,13 @@ def chosen_method(
 ) -> tuple[Method, str]:
     """Return the method that auto runs with the `available` NEEDS, and the reason.
 
-    It is the projection for fewer than 10 d reports, which do not tell an attack from chance, and
-    for n reports with next to no noise, because then the projection has next to no error.
+    It is the projection for fewer than 10 d reports, which do not tell an attack from chance, for n
+    reports with next to no noise, because then the projection has next to no error, and for more
+    than 10,000 items, by their cost.
     """
     reason = unmix.METHOD.refusal(oracle, available)
+    if reason is None and oracle.domain_size > _MOST_ITEMS:
+        reason = f"over more than {_MOST_ITEMS:,} items unmix takes more than 100 MB of memory"
     least = _REPORTS_PER_ITEM * oracle.domain_size
     if reason is None and n is not None and n < least:
         reason = (

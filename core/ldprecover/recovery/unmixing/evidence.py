@@ -29,7 +29,7 @@ REACHED = 0.5
 _MOST_REACH = 0.95
 _SHARE = 0.05  # of the attack whose reach is stated
 _DRAWS = 100
-_LEAST_OF_BIN = 5.0  # reports expected in a bin of sizes
+_LEAST_OF_BIN = 10.0  # reports expected in the first and the last bin of sizes
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,14 @@ def log_p_of_sum(oracle: FrequencyOracle, z: FloatArray, n: int) -> float | None
 
 def log_p_of_sizes(sizes: Int64Array, law: FloatArray) -> float:
     """Return ln p of the numbers of reports of each size, against the law of honest sizes."""
-    n = sizes.sum()
-    bins = np.minimum(np.cumsum(n * law), n - _LEAST_OF_BIN) // _LEAST_OF_BIN
-    starts = np.unique(bins, return_index=True)[1]
+    expected = sizes.sum() * law
+    first = int(np.searchsorted(np.cumsum(expected), _LEAST_OF_BIN))
+    last = law.size - 1 - int(np.searchsorted(np.cumsum(expected[::-1]), _LEAST_OF_BIN))
+    starts = np.append(0, np.arange(first + 1, last + 1))
     if starts.size < 2:
         return 0.0
-    observed, expected = (np.add.reduceat(each, starts) for each in (sizes, n * law))
-    score = float(((observed - expected) ** 2 / expected).sum())
+    observed, fit = np.add.reduceat(sizes, starts), np.add.reduceat(expected, starts)
+    score = float(((observed - fit) ** 2 / fit).sum())
     return log_normal_tail(chi_squared_normal(score, starts.size - 1))
 
 
