@@ -29,7 +29,7 @@ def test_tally_updates_reuse_their_page(open_storage: OpenStorage, fresh: str) -
     def pages() -> int:
         with storage.database.read() as connection:
             size = connection.scalar(sa.select(sa.func.pg_relation_size("tallies")))
-        return int(size) // 8192
+        return int(size or 0) // 8192
 
     for seq in seqs:
         commit(seq, 0)

@@ -7,7 +7,7 @@ from ldprecover.recovery.unmixing.estimates import (
     noise_sd,
 )
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
-from ldprecover.recovery.unmixing.history import History
+from ldprecover.recovery.unmixing.model.mixture import History
 from ldprecover.recovery.unmixing.model.posterior import Unmixed
 from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS, KnownItems, history_of, unmix
 

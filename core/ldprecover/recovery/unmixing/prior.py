@@ -20,8 +20,8 @@ class Prior:
     """Probability of an attack. Chosen."""
 
     shift_choices: int = 20
-    """Shifts, about, of which the best is taken: 25 are tried, and neighbours are alike. An attack
-    that shifts is less probable by this factor, as in a Bonferroni correction."""
+    """Shifts, about, of which the best is taken: some 30 are tried, and neighbours are alike. An
+    attack that shifts is less probable by this factor, as in a Bonferroni correction."""
 
     attack_on_targets: float = 0.9
     """Probability that an attack is on the items named as targets, where some are named; that it is
@@ -55,10 +55,6 @@ class Prior:
     """Largest number of spikes that counts as few, as a share of the items: just below d/2, the
     smallest number that counts as many."""
 
-    exponential_spikes: tuple[int, ...] = (5, 10, 20, 40, 80, 160, 320)
-    """Numbers of spikes of exponential sizes: doubling, as a mistaken number within a factor of 1.4
-    hardly changes that law."""
-
     equal_spikes: tuple[int, ...] = (
         *range(3, 13),
         *(14, 16, 18, 20, 23, 26, 30, 35, 40, 80, 160, 320),
@@ -83,19 +79,7 @@ class Prior:
     """The same where only the sum of the estimates tells the share. Chosen."""
 
     small_shares: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
-    """Shares of malicious reports tried where they shift nothing, and of the users whose items
-    follow a second law. Chosen."""
-
-    scales: tuple[float, ...] = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.05, 1.1, 1.2, 1.3)
-    """Means of the law of an honest round's frequencies beside 1/d, in units of it, for the shape
-    that fits best: draws of a heavy-tailed law have another mean than their law. Chosen."""
-
-    sum_errors: tuple[float, ...] = (-1.5, 0.0, 1.5)
-    """Standard errors by which the sum of the estimates may be off: a three-point quadrature of the
-    normal law."""
-
-    sum_choices: int = 6
-    """Inverse weight of each point of `sum_errors`, and of a shift alone. Chosen."""
+    """Shares of malicious reports tried where they shift nothing. Chosen."""
 
     least_spikes_fixed: float = 0.001
     """Least total of spikes, in units of frequency, if the sum of the estimates is exact."""
@@ -105,10 +89,6 @@ class Prior:
 
     least_spikes_unshifted: float = 0.01
     """Least total of spikes if malicious reports shift nothing."""
-
-    shared_support: float = 0.5
-    """Share of the targets that a report which passes the filters may support, at most: of more,
-    the filters drop it."""
 
     # --- History: earlier, clean rounds over the same items.
 
@@ -127,14 +107,8 @@ class Prior:
     """Quantile of the estimates that bounds the shift: 15 % of the items, at least, are taken to be
     held by next to nobody, so that their estimates are minus the shift and noise."""
 
-    shifts: int = 13
-    """Shifts on the first grid, from 0 to the bound."""
-
-    zooms: int = 3
-    """Refinements of the grid around its best shift."""
-
-    zoom: int = 3
-    """Factor by which each refinement narrows the grid: its best point is bracketed by the next."""
+    shifts: int = 9
+    """Shifts of a grid: from 0 to the bound, then between the neighbours of the best one."""
 
     close: float = 6.0
     """Nats below the best at which a neighbouring shift is dropped: e^-6 = 0.25 % of its weight."""
@@ -144,13 +118,7 @@ class Prior:
     0.1 % of the best one's weight."""
 
     most_hypotheses: int = 150
-    """Hypotheses averaged over, without history. Chosen for time."""
-
-    most_hypotheses_with_history: int = 60
-    """Hypotheses averaged over, with history: there are three laws only."""
-
-    coarse_spikes: int = 10
-    """The only small number of spikes tried while the shift is searched, with history."""
+    """Hypotheses averaged over, of each kind. Chosen for time."""
 
     # --- Densities.
 

@@ -9,19 +9,19 @@ from itertools import chain
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing.estimates import rounded
 from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
-from ldprecover.recovery.unmixing.history import History, HistoryModel
 from ldprecover.recovery.unmixing.model.density import grid_over
-from ldprecover.recovery.unmixing.model.free_levels import free_levels
-from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Moments
-from ldprecover.recovery.unmixing.model.mixture import Mixture
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
+from ldprecover.recovery.unmixing.model.mixture import History, Mixture
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.remainder import remainder_hypotheses
-from ldprecover.recovery.unmixing.model.search import AttackFamily, ShiftRange, likely
-from ldprecover.recovery.unmixing.model.shapes import ATTACKED, COARSE, HONEST, Shape, shapes
+from ldprecover.recovery.unmixing.model.search import AttackFamily, likely
+from ldprecover.recovery.unmixing.model.shapes import (
+    AT_ZERO,
+    shapes,
+)
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.recovery.unmixing.raised_sets import Addition
@@ -82,17 +82,13 @@ def unmix(
         return projection(z, sd)
     unmixer = _Unmixer(oracle, z, sd, known_items, attack)
     hypotheses = unmixer.without_history()
-    if attack:
-        hypotheses.append(unmixer.fallback(*(unfiltered or (z, sd))))
     if history is not None:
         hypotheses += unmixer.with_history(history)
     if may_be_concealed and unfiltered is not None:
         # Unless the filters' result is far more likely, none of their reports is to move an item.
         filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
         hypotheses = likely(filtered + unmixer.concealed(*unfiltered))
-    return averaged(
-        hypotheses, unidentified=not unmixer.sums.displacements, honest_only=honest_only
-    )
+    return averaged(hypotheses, honest_only=honest_only)
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
@@ -113,14 +109,16 @@ class _Unmixer:
         attack: bool,
     ) -> None:
         self.sums = Sums.of(oracle, z, sd)
-        self._one_item = oracle.traits.one_item
         self._z, self._sd, self._known_items, self._attack = z, sd, known_items, attack
+        self._possible = z.size - len(known_items.canaries)  # items that anybody may hold
+        self._laws = shapes(self._possible, flat=False)
         self._is_target = np.zeros(z.size)
         self._is_target[list(known_items.targets)] = 1.0
         middle = float(np.median(sd))
         largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
-        self._shifts = ShiftRange(largest, middle / (2 * math.sqrt(z.size)))
         self._top = max(float(z.max()), 0.0) + largest
+        finest = middle / (2 * math.sqrt(z.size))
+        self._family = partial(AttackFamily, self.sums, largest, finest)
         # Equal spikes on all items are a shift, and would be counted twice where it is searched.
         self._spikes = on_some(z.size, uniform=not self.sums.displacements)
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
@@ -141,18 +139,6 @@ class _Unmixer:
             canaries=known_items.canaries,
             is_sum_exact=self.sums.fixed,
         )
-        self._shared_sums = self._displaced_by_sharing(oracle) if known_items.shared else None
-
-    def _displaced_by_sharing(self, oracle: FrequencyOracle) -> Sums | None:
-        """Return the sums if reports that share targets displace the other items, else None.
-
-        Such reports support half of the t targets and no more items than honest ones.
-        """
-        t, share = len(self._known_items.targets), PRIOR.shared_support
-        if not t or self.sums.displacements or self.sums.fixed or oracle.q >= share:
-            return None
-        displaced = t * (share - oracle.q) / (self._z.size - t) / (oracle.p - oracle.q)
-        return replace(self.sums, displacements=(displaced,))
 
     def without_history(self) -> list[Hypothesis]:
         """Return the likely hypotheses without earlier rounds."""
@@ -173,25 +159,19 @@ class _Unmixer:
         yield from self._attacks_elsewhere(model)
         yield from self._attacks_on_targets(model)
         yield from self._additions_to_targets()
-        yield from self._avoided_canaries()
 
     def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
         """Yield the attacks that need not be on the targets."""
-        laws, coarse_laws = self._shapes(ATTACKED), self._shapes(COARSE)
         elsewhere = 1 - PRIOR.attack_on_targets if self._known_items.targets else 1.0
         log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence_of_nothing
         everywhere = on_some(self._z.size, uniform=True)
         spikes = on_some(self._z.size, uniform=False)
-        family = AttackFamily(self.sums, log_prior, laws, coarse_laws, spikes)
-        yield from family.hypotheses(model.hypotheses, self._shifts)
-        # Equal spikes on all items raise none above others: the laws of users have their net.
-        (equal,) = set(everywhere) - set(spikes)
-        even = [(relation, NONE) for relation in self.sums.even_surplus()]
-        yield from model.hypotheses(self._shapes(HONEST), even, log_prior + equal.log_prior)
+        family = self._family(log_prior, self._laws, spikes)
+        yield from family.hypotheses(model)
         encoded = self.sums.encoded_reports()
         if encoded is not None:
             choices = [(encoded, spikes) for spikes in everywhere]
-            yield from model.hypotheses(laws, choices, log_prior)
+            yield from model.hypotheses(self._laws, choices, log_prior)
 
     def _attacks_on_targets(self, model: Mixture) -> Iterator[Hypothesis]:
         """Yield the attacks on the targets, with the evidence for what they add to them."""
@@ -199,21 +179,15 @@ class _Unmixer:
         if not targets:
             return
         spikes = on_targets(targets, self._z.size, all_known=self._all_known)
-        family = AttackFamily(
-            self.sums,
+        family = self._family(
             self._log_attack + math.log(PRIOR.attack_on_targets / 2),  # shifted, or not
-            self._shapes(ATTACKED),
-            self._shapes(COARSE),
+            self._laws,
             spikes,
             shift_alone=False,
             unshifted=True,
         )
-        families = [family]
-        if self._shared_sums is not None:
-            families.append(replace(family, sums=self._shared_sums, unshifted=False))
         balance = self._known_items.balance
-        attacks = (each.hypotheses(model.hypotheses, self._shifts) for each in families)
-        for hypothesis in chain(*attacks):
+        for hypothesis in family.hypotheses(model):
             if balance is None:
                 yield hypothesis
                 continue
@@ -311,17 +285,6 @@ class _Unmixer:
             densities.append(-(distance**2 / variance + math.log(variance)) / 2)
         return max(densities)
 
-    def _avoided_canaries(self) -> Iterator[Hypothesis]:
-        """Yield the hypotheses that malicious reports avoid the canaries and nothing else."""
-        canaries = list(self._known_items.canaries)
-        if not canaries:
-            return
-        z = self._z.copy()
-        z[canaries] -= min(float(z[canaries].mean()), 0.0)
-        log_prior = math.log(PRIOR.attack / PRIOR.shift_choices)
-        for hypothesis in self._remainder(z, self._sd, 1.0, log_prior, targets=()):
-            yield replace(hypothesis, is_unmodelled=True)
-
     def concealed(self, z: FloatArray, sd: FloatArray) -> list[Hypothesis]:
         """Return the likely hypotheses in which other malicious reports cancel the dropped ones.
 
@@ -335,64 +298,23 @@ class _Unmixer:
         concealed = (replace(each, is_concealed=True) for each in hypotheses)
         return likely(concealed, PRIOR.most_hypotheses)
 
-    def fallback(self, z: FloatArray, sd: FloatArray) -> Hypothesis:
-        """Return the hypothesis of an unknown attack; its result is the projection of z.
-
-        It has free levels, of either sign and any sum, so it is the most likely one where no other
-        fits. The noise of z is sd.
-        """
-        # Reports of one item lower the others all alike, which is a known kind.
-        levels = free_levels(self._z, self._sd, 0.0 if self._one_item else float(self._z.min()))
-        # A level costs twice what it costs users: an attacker chooses it for each item.
-        log_prior = math.log(PRIOR.attack / PRIOR.shift_choices) + 2 * levels.log_prior
-        if not self.sums.fixed:
-            # The sum of the estimates is uniform on an interval of length 1, and not near 1.
-            log_prior += math.log(self.sums.error * math.sqrt(2 * math.pi))
-        frequencies = project_simplex(z)
-        moments = Moments(
-            frequencies, frequencies**2 + sd**2, np.zeros(z.size), float((sd**2).sum())
-        )
-        return Hypothesis(
-            Relation(1.0, 0.0, 0.0, 0.0),
-            NONE,
-            levels.log_likelihood + log_prior,
-            lambda: moments,
-            is_unmodelled=True,
-        )
-
     def with_history(self, history: History) -> list[Hypothesis]:
         """Return the likely hypotheses with earlier rounds."""
-        deviation = math.hypot(float(self._sd.max()), history.largest_deviation())
-        grid = grid_over(
-            float((self._z - history.mean).min()), self._top, float(self._sd.min()), deviation
-        )
-        model = HistoryModel(self._z, self._sd, history, grid)
-        drifts, log_history = PRIOR.drifts, math.log(PRIOR.history)
+        laws = (AT_ZERO,)
+        hypotheses: list[Hypothesis] = []
         honest = Relation(1.0, 0.0, 0.0, self.sums.honest), NONE
-        log_prior = log_history + math.log(1 - PRIOR.attack)
-        hypotheses = [*model.hypotheses(drifts, [honest], log_prior)]
-        if self._attack:
-            coarse_spikes = [
-                each
-                for each in self._spikes
-                if not each.narrow or each.k in (PRIOR.coarse_spikes, self._z.size // 2)
-            ]
-            log_prior = log_history + self._log_attack
-            family = AttackFamily(
-                self.sums,
-                log_prior,
-                drifts,
-                drifts[1:2],
-                self._spikes,
-                coarse_spikes,
-                unshifted=True,
-            )
-            hypotheses += family.hypotheses(model.hypotheses, self._shifts)
-        return likely(hypotheses, PRIOR.most_hypotheses_with_history)
-
-    def _shapes(self, kind: str) -> tuple[Shape, ...]:
-        """Return a list of shapes, for the items that somebody may hold."""
-        return shapes(kind, self._z.size - len(self._known_items.canaries))
+        for past in map(history.drifted, PRIOR.drifts):
+            tau = past.deviations(self._sd)
+            low, least, largest = (self._z - past.mean).min(), tau.min(), tau.max()
+            grid = grid_over(float(low), self._top, float(least), float(largest))
+            model = Mixture(self._z, self._sd, grid, history=past)
+            log_prior = math.log(PRIOR.history / len(PRIOR.drifts))
+            hypotheses += model.hypotheses(laws, [honest], log_prior + math.log(1 - PRIOR.attack))
+            if self._attack:
+                log_prior += self._log_attack
+                family = self._family(log_prior, laws, self._spikes, unshifted=True)
+                hypotheses += family.hypotheses(model)
+        return likely(hypotheses, PRIOR.most_hypotheses)
 
 
 def _raising(hypothesis: Hypothesis, spike: FloatArray) -> Hypothesis:

@@ -97,6 +97,11 @@ class GridPositions:
     above: FloatArray
     basis: FloatArray | None
 
+    @property
+    def items(self) -> Int64Array:
+        """The items of the group."""
+        return self.group.items
+
     def densities(self, transforms: ComplexArray) -> FloatArray:
         """Return the densities at the group's items with noise, one row for each transform."""
         if self.basis is not None:

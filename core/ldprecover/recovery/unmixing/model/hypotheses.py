@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TypeVar
 
 import numpy as np
 
@@ -69,11 +68,6 @@ class Hypothesis:
             or relation.rho > 0
             or relation.c > 0
         )
-
-
-Law = TypeVar("Law")
-HypothesesOf = Callable[[Sequence[Law], Sequence[Choice], float], Iterator[Hypothesis]]
-"""Yields the hypothesis of each law with each choice; the float is their log-prior."""
 
 
 def grouped_by_shares(

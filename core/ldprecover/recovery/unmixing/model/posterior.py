@@ -47,17 +47,12 @@ def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
     return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, 1.0, np.zeros(z.size), False)
 
 
-def averaged(
-    hypotheses: Sequence[Hypothesis], *, unidentified: bool, honest_only: bool = False
-) -> Unmixed:
+def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> Unmixed:
     """Return the average over the hypotheses by their weights.
 
     Unless an attack that moves items is likely, the frequencies are the average over the hypotheses
     of an honest round and of concealed attacks, and so they are if `honest_only`; their errors
     still include the others.
-
-    `unidentified` says that the estimates do not tell which items the surplus of an attack is on.
-    No hypothesis shows that, so the variances grow in proportion to the probability of an attack.
     """
     moments = [hypothesis.moments() for hypothesis in hypotheses]
     log_weights = np.array(
@@ -87,17 +82,15 @@ def averaged(
     frequencies = onto_simplex(mean, variance)
     # The errors are those under all hypotheses.
     every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
-    wider = 1 + attack if unidentified else 1.0
-    spread = every * wider
-    sd = np.sqrt(spread - spread**2 / spread.sum())
+    sd = np.sqrt(every - every**2 / every.sum())
     moved = frequencies - mean
     below = frequencies - np.minimum(moved, 0.0) - _end(-1, moments, weights)
     above = _end(1, moments, weights) + np.maximum(moved, 0.0) - frequencies
     return Unmixed(
         frequencies,
         sd,
-        np.maximum(frequencies - math.sqrt(wider) * np.maximum(below, 0.0), 0.0),
-        np.minimum(frequencies + math.sqrt(wider) * np.maximum(above, 0.0), 1.0),
+        np.maximum(frequencies - np.maximum(below, 0.0), 0.0),
+        np.minimum(frequencies + np.maximum(above, 0.0), 1.0),
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
         float(weights @ [each.relation.a for each in hypotheses]),

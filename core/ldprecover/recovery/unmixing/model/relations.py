@@ -83,31 +83,19 @@ class Sums:
 
     def at(self, c: float) -> Iterator[Relation]:
         """Yield the relations at the shift c; rho 0 is a shift without spikes."""
+        shares = [min(c / each, PRIOR.most_malicious) for each in self.displacements]
         if not self.displacements:
             surplus = self.encoded - 1  # of unperturbed reports' estimates over honest ones'
-            limit = PRIOR.most_malicious_by_sum
-            b = min(max((self.total - 1) / surplus, 0.0), limit) if surplus > 0 else 0.0
-            yield from self._with_spikes(1 - b, c)
-            return
-        log_share = -math.log(len(self.displacements))
-        for displacement in self.displacements:
-            b = min(c / displacement, PRIOR.most_malicious)
-            for relation in self._with_spikes(1 - b, c):
-                yield Relation(relation.a, c, relation.rho, relation.log_weight + log_share)
-
-    def _with_spikes(self, a: float, c: float) -> Iterator[Relation]:
-        remainder = self.total + self.d * c - a  # rho, if the sum has no noise
-        if self.fixed:
-            if remainder > PRIOR.least_spikes_fixed:
-                yield Relation(a, c, remainder, 0.0)
-            return
-        log_choices = math.log(PRIOR.sum_choices)
-        for errors in PRIOR.sum_errors:
-            rho = remainder + errors * self.error
-            if rho > PRIOR.least_spikes:
-                yield Relation(a, c, rho, -(errors**2) / 2 - log_choices)
-        if c > 0:
-            yield Relation(a, c, 0.0, -((remainder / self.error) ** 2) / 2 - log_choices)
+            share = (self.total - 1) / surplus if surplus > 0 else 0.0
+            shares = [min(max(share, 0.0), PRIOR.most_malicious_by_sum)]
+        least = PRIOR.least_spikes_fixed if self.fixed else PRIOR.least_spikes
+        log_weight = -math.log(len(shares) * (1 if self.fixed else 2))
+        for b in shares:
+            rho = self.total + self.d * c - (1 - b)
+            if rho > least:
+                yield Relation(1 - b, c, rho, log_weight)
+            if c > 0 and not self.fixed:
+                yield Relation(1 - b, c, 0.0, log_weight - (rho / self.error) ** 2 / 2)
 
     def unshifted(self) -> Iterator[Relation]:
         """Yield the relations of small shares of malicious reports that shift nothing."""
@@ -116,20 +104,6 @@ class Sums:
             rho = self.total - 1 + b
             if rho > PRIOR.least_spikes_unshifted:
                 yield Relation(1 - b, 0.0, rho, -math.log(len(shares)))
-
-    def even_surplus(self) -> Iterator[Relation]:
-        """Yield the relations of a surplus that all items share evenly; none if reports shift.
-
-        It raises all items alike: the shift is below 0, and no item has a spike.
-        """
-        surplus = self.encoded - 1
-        if self.displacements or surplus <= 0:
-            return
-        for errors in PRIOR.sum_errors:
-            b = (self.total + errors * self.error - 1) / surplus
-            if 0 < b < PRIOR.most_malicious_by_sum:
-                log_weight = -(errors**2) / 2 - math.log(PRIOR.sum_choices)
-                yield Relation(1 - b, -b * self.encoded / self.d, 0.0, log_weight)
 
     def encoded_reports(self) -> Relation | None:
         """Return the relation of unperturbed malicious reports, or None unless the sum shows some.

@@ -1,9 +1,6 @@
 """Hypotheses of what users hold, for estimates without the part that an attack added."""
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from operator import itemgetter
 
 import numpy as np
 
@@ -12,13 +9,14 @@ from ldprecover.recovery.unmixing.model.free_levels import free_levels
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.relations import Relation
-from ldprecover.recovery.unmixing.model.shapes import ATTACKED, HONEST, shapes
-from ldprecover.recovery.unmixing.model.spikes import NONE, Spikes, on_targets
-from ldprecover.recovery.unmixing.prior import PRIOR
+from ldprecover.recovery.unmixing.model.shapes import shapes
+from ldprecover.recovery.unmixing.model.spikes import NONE, on_targets
 from ldprecover.types import FloatArray
 
 _MOST_POPULARITY = 0.99  # a share of the users
 _LEAST_POPULARITY = 0.001
+_POPULARITIES = (0.5, 0.9, 0.98)  # that dominant items may have
+_DOMINANT, _CLEAR = 0.2, 4.0  # a share of the users, and deviations of noise
 
 
 def remainder_hypotheses(
@@ -39,37 +37,25 @@ def remainder_hypotheses(
     """
     deviations = float(sd.min()), float(sd.max())
     grid = grid_over(float(z.min()), max(float(z.max()), 0.0) + 2 * deviations[1], *deviations)
-    model = Mixture(z, sd, grid, targets, canaries)
     total = float(z.sum()) / honest
+    popularities: tuple[float, ...] = _POPULARITIES
+    if targets:
+        surplus = float(z[list(targets)].sum()) / honest - total * len(targets) / z.size
+        popularities = (min(surplus, _MOST_POPULARITY),)
+    else:  # items that hold much of the mass leave less to the law of the others
+        targets = np.flatnonzero(z > np.maximum(_DOMINANT * honest, _CLEAR * sd)).tolist()
+    model = Mixture(z, sd, grid, targets, canaries)
     log_weight = 0.0
     if not is_sum_exact:
         log_weight = -((total - 1) ** 2) / (2 * float(sd @ sd) / honest**2)
-    listed = shapes(HONEST, z.size - len(canaries))
-    if targets:
-        usual = total * len(targets) / z.size
-        surplus = float(z[list(targets)].sum()) / honest - usual
-        popularity = min(surplus, _MOST_POPULARITY)
-        if popularity > _LEAST_POPULARITY:
-            popular = Relation(honest, 0.0, 0.0, log_weight, popularity)
-            spikes = on_targets(targets, z.size, all_known=True)
-            choices = [(popular, each) for each in spikes]
-            yield from model.hypotheses(listed, choices, log_prior)
+    listed = shapes(z.size - len(canaries), flat=True)
+    if targets and min(popularities) > _LEAST_POPULARITY:
+        spikes = on_targets(targets, z.size, all_known=True)
+        relations = [Relation(honest, 0.0, 0.0, log_weight, each) for each in popularities]
+        choices = [(relation, each) for relation in relations for each in spikes]
+        yield from model.hypotheses(listed, choices, log_prior)
     relation = Relation(honest, 0.0, 0.0, log_weight)
     possible = np.ones(z.size, np.bool_)
     possible[list(canaries)] = False
-    free = free_levels(z[possible], sd[possible]).shape(int(possible.sum()))
-    plain = list(model.hypotheses(listed, [(relation, NONE)], log_prior))
-    yield from plain
-    # The mean of d draws is not the mean of their law, least so if it is heavy-tailed.
-    _, best = max(zip((each.score for each in plain), listed, strict=True), key=itemgetter(0))
-    price = -math.log(len(PRIOR.scales) + 1)
-    rescaled = [best.rescaled(scale, price) for scale in PRIOR.scales]
-    yield from model.hypotheses((*rescaled, free), [(relation, NONE)], log_prior)
-    # The sum of two laws: with little noise, data fit no single one.
-    log_weight -= math.log(len(PRIOR.small_shares))
-    choices = [
-        (replace(relation, log_weight=log_weight, popularity=each), Spikes(z.size, False, 0.0))
-        for each in PRIOR.small_shares
-    ]
-    broad = shapes(ATTACKED, z.size - len(canaries))
-    yield from model.hypotheses(broad, choices, log_prior)
+    free = free_levels(z[possible] / honest, sd[possible] / honest).shape
+    yield from model.hypotheses((*listed, free), [(relation, NONE)], log_prior)

@@ -1,94 +1,87 @@
 """The search for likely hypotheses of an attack: the shift is searched, all else is enumerated."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic
 
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, HypothesesOf, Hypothesis, Law
+import numpy as np
+
+from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis
+from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
+from ldprecover.recovery.unmixing.model.shapes import Shape
 from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.recovery.unmixing.prior import PRIOR
 
 
 @dataclass(frozen=True, eq=False)
-class AttackFamily(Generic[Law]):
+class AttackFamily:
     """Attack hypotheses with the same sums: each law with each relation and each of the spikes.
 
-    The shift is searched with the `coarse_laws` and `coarse_spikes`, by default all spikes.
-    `shift_alone` adds attacks that shift the estimates and raise no item; `unshifted` adds small
-    shares of malicious reports that shift nothing.
+    Shifts are at most `largest`, and are searched in steps of about `finest`. `shift_alone` adds
+    attacks that shift the estimates and raise no item; `unshifted` adds small shares of malicious
+    reports that shift nothing.
     """
 
     sums: Sums
+    largest: float
+    finest: float
     log_prior: float
-    laws: Sequence[Law]
-    coarse_laws: Sequence[Law]
+    laws: Sequence[Shape]
     spikes: Sequence[Spikes]
-    coarse_spikes: Sequence[Spikes] | None = None
     shift_alone: bool = True
     unshifted: bool = False
 
-    def hypotheses(
-        self, hypotheses_of: HypothesesOf[Law], shifts: "ShiftRange"
-    ) -> Iterator[Hypothesis]:
+    def hypotheses(self, model: Mixture) -> Iterator[Hypothesis]:
         """Yield the hypotheses at the shifts that fit best."""
-        log_weights = {0.0: 0.0}
-        if self.sums.displacements:
-            coarse = self.spikes if self.coarse_spikes is None else self.coarse_spikes
-
-            def best_score(c: float) -> float:
-                choices = self._choices(self.sums.at(c), coarse)
-                each = hypotheses_of(self.coarse_laws, choices, self.log_prior)
-                return max((hypothesis.score for hypothesis in each), default=-math.inf)
-
-            log_weights = best_shifts(best_score, shifts)
+        log_weights = self._best_shifts(model) if self.sums.displacements else {0.0: 0.0}
         for c, log_weight in log_weights.items():
-            choices = self._choices(self.sums.at(c), self.spikes)
-            yield from hypotheses_of(self.laws, choices, self.log_prior + log_weight)
+            yield from self._at(model, self.sums.at(c), self.laws, log_weight)
         if self.unshifted:
-            choices = self._choices(self.sums.unshifted(), self.spikes)
-            yield from hypotheses_of(self.laws, choices, self.log_prior)
+            yield from self._at(model, self.sums.unshifted(), self.laws)
 
-    def _choices(self, relations: Iterable[Relation], spikes: Sequence[Spikes]) -> list[Choice]:
+    def _at(
+        self,
+        model: Mixture,
+        relations: Iterable[Relation],
+        laws: Sequence[Shape],
+        log_weight: float = 0.0,
+    ) -> Iterator[Hypothesis]:
         choices: list[Choice] = []
         for relation in relations:
             if relation.rho > 0:
-                choices += [(relation, each) for each in spikes]
+                choices += [(relation, each) for each in self.spikes]
             elif self.shift_alone:
                 choices.append((relation, Spikes(1, False, math.log(PRIOR.shift_alone))))
-        return choices
+        return model.hypotheses(laws, choices, self.log_prior + log_weight)
 
+    def _best_shifts(self, model: Mixture) -> dict[float, float]:
+        """Return the shift of the highest score and its neighbours, with the logs of their weights.
 
-@dataclass(frozen=True)
-class ShiftRange:
-    """Shifts from 0 to `largest`, in steps of at least `finest`, in units of frequency."""
-
-    largest: float
-    finest: float
-
-
-def best_shifts(score: Callable[[float], float], shifts: ShiftRange) -> dict[float, float]:
-    """Return the shift of the highest score and its neighbours, with the logs of their weights.
-
-    The weights, 1, 2 and 1, are those of the trapezoidal rule over the shifts between. Neighbours
-    with a score more than `PRIOR.close` nats below the best, and below 0, are left out.
-    """
-    step = shifts.largest / (PRIOR.shifts - 1)
-    scores = {i * step: score(i * step) for i in range(PRIOR.shifts)}
-    best = max(scores, key=scores.__getitem__)
-    for _ in range(PRIOR.zooms):
-        if step < shifts.finest:
-            break
-        step /= PRIOR.zoom
-        near = [best + i * step for i in range(1 - PRIOR.zoom, PRIOR.zoom) if i]
-        scores |= {c: score(c) for c in near if c >= 0}
-        best = max(scores, key=scores.__getitem__)
-    return {
-        c: math.log(2) if c == best else 0.0
-        for c, each in scores.items()
-        if abs(c - best) < 1.5 * step and each > scores[best] - PRIOR.close
-    }
+        The search looks at every third law. The weights, 1, 2 and 1, are those of the trapezoidal
+        rule. Neighbours more than `PRIOR.close` nats below the best are left out.
+        """
+        low, high = 0.0, self.largest
+        while True:
+            shifts = np.linspace(low, high, PRIOR.shifts)
+            step = float(shifts[1] - low)
+            scores = [
+                max(
+                    (each.score for each in self._at(model, self.sums.at(c), self.laws[::3])),
+                    default=-math.inf,
+                )
+                for c in shifts.tolist()
+            ]
+            best = int(np.argmax(scores))
+            if step < self.finest:
+                break
+            low, high = max(float(shifts[best]) - step, 0.0), float(shifts[best]) + step
+        around = range(max(best - 1, 0), min(best + 2, len(scores)))
+        return {
+            float(shifts[i]): math.log(2) if i == best else 0.0
+            for i in around
+            if scores[i] > scores[best] - PRIOR.close
+        }
 
 
 def likely(hypotheses: Iterable[Hypothesis], limit: int | None = None) -> list[Hypothesis]:

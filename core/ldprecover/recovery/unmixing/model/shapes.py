@@ -1,11 +1,9 @@
 """Shapes: laws that the frequencies of a round's items may follow, each of mean 1/d.
 
-They are generic: the same for all data. A shape may have a share of items that nobody holds, and a
-net: a few items whose frequency may be anything from 0 to 1, so that no frequency is impossible.
+They are generic: the same for all data. A shape may have a share of items that nobody holds.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,39 +13,26 @@ from ldprecover.recovery.unmixing.model.density import Grid
 from ldprecover.types import FloatArray
 
 _NODES = 301  # of a law, before it is spread to half the grid's step
+_ZEROS = (0.0, 0.5, 0.85)  # shares of items that nobody holds
 _HALVINGS = 60  # of a logarithm: its scale is exact to double precision
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A law of a frequency: a density between rising nodes, a probability `zero` of 0, and a net.
+    """A law of a frequency: a density between rising nodes, and a probability `zero` of 0.
 
-    The `weights` of the nodes sum to 1 - zero. Of the d items `net`, on average, are uniform on
-    [0, 1]. `log_prior` is the log-probability of the shape within its list.
+    The `weights` of the nodes sum to 1 - zero. `log_prior` is the log-probability of the shape
+    within its list.
     """
 
     nodes: FloatArray
     weights: FloatArray
-    zero: float
-    net: float
-    d: int
-    log_prior: float
-
-    def rescaled(self, scale: float, log_prior: float) -> "Shape":
-        """Return the shape with nodes times a scale, and a prior that is less by `log_prior`."""
-        inside = self.nodes * scale <= 1
-        weights = self.weights[inside] * (self.weights.sum() / self.weights[inside].sum())
-        return replace(
-            self,
-            nodes=self.nodes[inside] * scale,
-            weights=weights,
-            log_prior=self.log_prior + log_prior,
-        )
+    zero: float = 0.0
+    log_prior: float = 0.0
 
     def second_moment(self) -> float:
         """Return E f^2."""
-        inner = float(self.weights @ self.nodes**2)
-        return (1 - self.net / self.d) * inner + self.net / (3 * self.d)
+        return float(self.weights @ self.nodes**2)
 
     def masses(self, a: float, grid: Grid, powers: int) -> FloatArray:
         """Return the masses of a f on the grid, times f^j, as one row for each j < `powers`.
@@ -57,12 +42,6 @@ class Shape:
         the grid is split between them.
         """
         f, g = self._spread(grid.step)
-        g *= 1 - self.net / self.d
-        if self.net:
-            reach = min(1.0, 0.999 * grid.top / a)
-            points = int(2 * reach / grid.step) + 1
-            f = np.append(f, (np.arange(points) + 0.5) * (reach / points))
-            g = np.append(g, np.full(points, self.net * reach / (self.d * points)))
         position = a * f
         inside = position < grid.top
         f, g, position = f[inside], g[inside], position[inside] / grid.step
@@ -74,7 +53,7 @@ class Shape:
                 cell + 1, g * above, grid.size
             )
             g = g * f
-        rows[0, 0] += self.zero * (1 - self.net / self.d)
+        rows[0, 0] += self.zero
         return rows
 
     def _spread(self, step: float) -> tuple[FloatArray, FloatArray]:
@@ -92,74 +71,46 @@ class Shape:
         return self.nodes[which] + place * (width * share)[which], (between * share)[which]
 
 
-def lognormal(s: float, zero: float, kappa: float, d: int, log_prior: float = 0.0) -> Shape:
-    """Return a lognormal law with deviation s of the logarithm, truncated at 1; `zero` is P(0).
-
-    1 - `kappa` is half the expected number of items in the net.
-    """
+def lognormal(s: float, zero: float, d: int, log_prior: float = 0.0) -> Shape:
+    """Return a lognormal law with deviation s of the logarithm, truncated at 1; `zero` is P(0)."""
     x = np.linspace(-5, 5, _NODES)
-    return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, kappa, d, log_prior)
+    return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, d, log_prior)
 
 
-def power_law(s: float, kappa: float, d: int) -> Shape:
+def power_law(s: float, d: int) -> Shape:
     """Return the law of frequencies proportional to rank^-s, for d ranks."""
     u = np.exp(np.linspace(np.log(0.5), np.log(d + 0.5), _NODES))
-    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, kappa, d, 0.0)
+    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, d, 0.0)
 
 
-def _scaled(
-    f: FloatArray, weights: FloatArray, zero: float, kappa: float, d: int, log_prior: float
-) -> Shape:
+def _scaled(f: FloatArray, weights: FloatArray, zero: float, d: int, log_prior: float) -> Shape:
     """Return the shape with nodes proportional to the rising f, scaled to a mean of 1/d."""
-    net = 2 * (1 - kappa)
-    target = (1 - net / 2) / (d - net)
     mass, moment = np.cumsum(weights), np.cumsum(weights * f)
     low, high = -30.0, 60.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         below = int(np.searchsorted(f, np.exp(-middle), side="right"))  # nodes up to 1
         mean = np.exp(middle) * moment[below - 1] / mass[below - 1] if below else np.inf
-        low, high = (middle, high) if (1 - zero) * mean < target else (low, middle)
+        low, high = (middle, high) if (1 - zero) * mean < 1 / d else (low, middle)
     nodes = np.exp(low) * f
     nodes, weights = nodes[nodes <= 1], weights[nodes <= 1]
-    return Shape(nodes, weights * ((1 - zero) / weights.sum()), zero, net, d, log_prior)
+    return Shape(nodes, weights * ((1 - zero) / weights.sum()), zero, log_prior)
 
 
-HONEST, ATTACKED, COARSE = "honest", "attacked", "coarse"
-"""The lists of shapes. That of attacked rounds has no net, which would take spikes for popular
-items; the coarse list is a few of these, for the search of the shift."""
+AT_ZERO = Shape(np.zeros(1), np.ones(1))
+"""The law of the distances from a history whose spread is part of the noise."""
 
 
 @lru_cache(maxsize=16)
-def shapes(kind: str, d: int) -> tuple[Shape, ...]:
-    """Return one of the lists of shapes, with log priors that are even but for flat shapes."""
+def shapes(d: int, *, flat: bool) -> tuple[Shape, ...]:
+    """Return the shapes, with even log priors but for the `flat` ones, which come first.
+
+    Flat laws are rare in practice, and fit an attack on many items.
+    """
+    listed = [lognormal(0.5, zero, d, -2.5 if zero == 0 else -1.0) for zero in _ZEROS if flat]
+    listed += [lognormal(s, zero, d) for s in (1.0, 1.5, 2.0, 3.0) for zero in _ZEROS]
+    listed += [power_law(s, d) for s in (0.75, 1.0, 1.25, 1.5)]
     # A law under which fewer than two items are held is no law of a round.
-    listed = [shape for shape in _listed(kind, d) if d * (1 - shape.zero) >= 2]
+    listed = [shape for shape in listed if d * (1 - shape.zero) >= 2]
     even = -math.log(len(listed))
     return tuple(replace(shape, log_prior=shape.log_prior + even) for shape in listed)
-
-
-def _listed(kind: str, d: int) -> Iterator[Shape]:
-    if kind == HONEST:
-        for s in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0):
-            for zero in (0.0, 0.3, 0.5, 0.7, 0.8, 0.9):
-                # Nearly flat laws are rare in practice, and fit an attack on many items.
-                flat = (-2.5 if zero == 0 else -1.0) if s == 0.5 else 0.0
-                yield lognormal(s, zero, 0.95, d, flat)
-        for s in (0.5, 0.75, 1.0, 1.25, 1.5):
-            yield power_law(s, 0.95, d)
-        for s in (1.0, 2.0, 3.0):  # with a wide net: one item may hold most of the mass
-            for zero in (0.0, 0.85):
-                for kappa in (0.5, 0.1, 0.02):
-                    yield lognormal(s, zero, kappa, d)
-    elif kind == ATTACKED:
-        for s in (1.0, 1.5, 2.0, 3.0):
-            for zero in (0.0, 0.5, 0.85):
-                yield lognormal(s, zero, 1.0, d)
-        for s in (0.75, 1.0, 1.25, 1.5):
-            yield power_law(s, 1.0, d)
-    else:
-        for s in (1.0, 2.0):
-            for zero in (0.0, 0.7):
-                yield lognormal(s, zero, 1.0, d)
-        yield power_law(1.25, 1.0, d)
