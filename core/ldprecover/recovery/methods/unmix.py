@@ -139,7 +139,6 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             known_items=KnownItems(
                 inputs.targets or tuple(estimates.suspects),
                 not inputs.targets,
-                estimates.balance,
                 estimates.additions,
                 inputs.canaries,
             ),

@@ -11,7 +11,6 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.unmixing.cells import without_full_cells
-from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
 from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
 from ldprecover.types import FloatArray
 
@@ -31,11 +30,10 @@ class NoisyEstimates:
     `sd` are the standard deviations of the noise of z, given what each user holds. `suspects` are
     the items that too many reports share, with the probability by these reports alone that they
     raised them. `dropped` are the reports left out, `honest_kept` is the probability that
-    an honest report passes, and `notes` are sentences on the filters. `balance` is the evidence of
-    what the reports that pass added to the named targets, or else to the suspects; `additions` are
-    what they may have added, by their histogram. `log_p` is ln p of the joint law of the reports'
-    items, None where they were not read, and `malicious` the least number of malicious reports by
-    it.
+    an honest report passes, and `notes` are sentences on the filters. `additions` are what those
+    that pass may have added to the named targets, or else to the suspects, by a histogram. `log_p`
+    is ln p of the joint law of the reports' items, None where they were not read, and `malicious`
+    the least number of malicious reports by it.
     """
 
     z: FloatArray
@@ -45,7 +43,6 @@ class NoisyEstimates:
     dropped: tuple[Dropped, ...] = ()
     honest_kept: float = 1.0
     notes: tuple[str, ...] = ()
-    balance: MassBalance | None = None
     additions: tuple[Addition, ...] = ()
     log_p: float | None = None
     malicious: float = 0.0

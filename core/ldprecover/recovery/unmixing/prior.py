@@ -138,20 +138,6 @@ class Thresholds:
 
     # --- Sizes: how many items a report supports.
 
-    impossible: float = 1e-6
-    """Expected honest reports of a size, at most, for the size to be impossible: a filter of that
-    kind drops an honest report in one round of 10^6 per size."""
-
-    rare: float = 1e-4
-    """Probability of a size, at most, for the size to be rare."""
-
-    rare_factor: int = 10
-    """Reports of a rare size are dropped beyond `rare_offset` plus this multiple of those expected:
-    a Poisson number exceeds that with probability below 1e-9."""
-
-    rare_offset: int = 20
-    """See `rare_factor`."""
-
     size_excess: float = 0.1
     """Share of the reports of a size that must exceed the honest fit. Chosen: below it, dropping
     costs more honest reports than it removes malicious ones."""
@@ -163,7 +149,7 @@ class Thresholds:
 
     rounds: int = 5
     """Sets that are searched one after the other, for several attackers. Chosen for time: each
-    takes four to seven passes over the reports."""
+    takes up to four passes over the reports."""
 
     set_excess: float = 0.03
     """Share of the reports of a bin that must exceed the honest fit. Chosen."""
@@ -177,8 +163,8 @@ class Thresholds:
     for it to join the set."""
 
     suspicious: float = 8.0
-    """Score of a set that is suspicious though no report is dropped: one honest round in 2,000 has
-    one, by simulation."""
+    """Score of the pairs of a set above which it is tested: one honest round in 2,000 has one, by
+    simulation."""
 
     honest_loss: float = 0.5
     """Probability of the dropped sizes or bins, for honest reports, above which nothing is
@@ -205,7 +191,7 @@ class Thresholds:
     bin_score: float = 6.0
     """Standard deviations by which a bin must exceed the fit: 1e-9 per bin for normal counts."""
 
-    most_bins: int = 21
+    most_bins: int = 64
     """Bins dropped at most, one at a time. Chosen."""
 
     # --- Estimates without bias from the reports that pass.

@@ -4,13 +4,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import rounded
-from ldprecover.recovery.unmixing.filters.mass_balance import MassBalance
 from ldprecover.recovery.unmixing.model.density import grid_over
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import History, Mixture
@@ -31,7 +29,6 @@ LEAST_ITEMS = 16
 """With fewer items there is too little to learn from the others: they are projected."""
 
 _DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
-_TOTALS = 12  # that malicious reports may have added: the quadrature of the mass balance
 
 
 @dataclass(frozen=True)
@@ -39,14 +36,12 @@ class KnownItems:
     """Items about which something is known, by index.
 
     `targets` may be attacked. `shared` says that they were found because too many reports support
-    several of them: such reports support the other items less, whatever the protocol. `balance` is
-    the evidence of what reports added to the targets; `additions` are what they may have added to
-    all items. `canaries` are held by nobody.
+    several of them: such reports support the other items less, whatever the protocol. `additions`
+    are what malicious reports may have added to all items. `canaries` are held by nobody.
     """
 
     targets: tuple[int, ...] = ()
     shared: bool = False
-    balance: MassBalance | None = None
     additions: tuple[Addition, ...] = ()
     canaries: tuple[int, ...] = ()
 
@@ -131,8 +126,6 @@ class _Unmixer:
         if self.sums.displacements:
             self._log_attack -= math.log(PRIOR.shift_choices)
         self._log_attack_on_targets = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
-        balance = known_items.balance
-        self._log_evidence_of_nothing = 0.0 if balance is None else balance.at(0.0)
         self._remainder = partial(
             remainder_hypotheses,
             targets=known_items.targets,
@@ -142,7 +135,7 @@ class _Unmixer:
 
     def without_history(self) -> list[Hypothesis]:
         """Return the likely hypotheses without earlier rounds."""
-        log_prior = math.log(1 - self._prior_attack) + self._log_evidence_of_nothing
+        log_prior = math.log(1 - self._prior_attack)
         honest = self._remainder(self._z, self._sd, 1.0, log_prior)
         hypotheses = likely(honest, PRIOR.most_hypotheses)
         if self._attack:
@@ -158,12 +151,11 @@ class _Unmixer:
         model = Mixture(self._z, self._sd, grid, known_items.targets, known_items.canaries)
         yield from self._attacks_elsewhere(model)
         yield from self._attacks_on_targets(model)
-        yield from self._additions_to_targets()
 
     def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
         """Yield the attacks that need not be on the targets."""
         elsewhere = 1 - PRIOR.attack_on_targets if self._known_items.targets else 1.0
-        log_prior = self._log_attack + math.log(elsewhere) + self._log_evidence_of_nothing
+        log_prior = self._log_attack + math.log(elsewhere)
         everywhere = on_some(self._z.size, uniform=True)
         spikes = on_some(self._z.size, uniform=False)
         family = self._family(log_prior, self._laws, spikes)
@@ -176,7 +168,7 @@ class _Unmixer:
     def _attacks_on_targets(self, model: Mixture) -> Iterator[Hypothesis]:
         """Yield the attacks on the targets, with the evidence for what they add to them."""
         targets = self._known_items.targets
-        if not targets:
+        if not targets or self._known_items.additions:
             return
         spikes = on_targets(targets, self._z.size, all_known=self._all_known)
         family = self._family(
@@ -186,58 +178,7 @@ class _Unmixer:
             shift_alone=False,
             unshifted=True,
         )
-        balance = self._known_items.balance
-        for hypothesis in family.hypotheses(model):
-            if balance is None:
-                yield hypothesis
-                continue
-            relation, spike = hypothesis.relation, hypothesis.spikes
-            on_them = relation.rho * (spike.k - spike.others) / spike.k
-            score = hypothesis.score + balance.at(on_them)
-            # Fewer malicious reports cannot have added as much.
-            needed = math.log(1 - balance.share_at(on_them)) - math.log(relation.a)
-            score += PRIOR.share_decay * min(needed, 0.0)
-            yield replace(hypothesis, score=score)
-
-    def _additions_to_targets(self) -> Iterator[Hypothesis]:
-        """Yield the hypotheses that an attack added a likely total to the targets, evenly.
-
-        The rest of the estimates are the users' frequencies. Popular items may be attacked too.
-        """
-        balance = self._known_items.balance
-        if balance is None:
-            return
-        framed, raising = [], []
-        for total in balance.likely(_TOTALS):
-            hypotheses = self._with_addition(balance, total)
-            if total:
-                raising.append([_raising(each, self._is_target) for each in hypotheses])
-            else:
-                framed = [_raising(each, 0 * self._is_target) for each in hypotheses]
-        yield from framed  # the items are popular, which is as likely
-        # The total is fitted, as the popularity is: so all of them weigh as much as the best one.
-        log_weights = [_log_sum(group) for group in raising]
-        price = np.logaddexp.reduce(log_weights) - max(log_weights) if raising else 0.0
-        for hypothesis in chain(*raising):
-            yield replace(hypothesis, score=hypothesis.score - float(price))
-
-    def _with_addition(self, balance: MassBalance, total: float) -> Iterator[Hypothesis]:
-        """Yield the hypotheses that an attack added this total to the targets."""
-        items = list(self._known_items.targets)
-        honest, each = 1 - balance.share_at(total), total / len(items)
-        # Reports of honest sizes support the others with what they do not add to these; reports
-        # that cannot choose their size support them as usual.
-        displaced = (True,) if self.sums.fixed else (True, False)
-        log_prior = self._log_attack_on_targets + (balance.at(total) - math.log(len(displaced)))
-        for displaces in displaced:
-            z, sd = self._z.copy(), self._sd.copy()
-            if displaces:
-                z += (total - (1 - honest)) / (z.size - len(items))
-            z[items] = self._z[items] - each
-            # Additions to single items differ about as equal spikes do.
-            uneven = each / math.sqrt(PRIOR.equal_spike_shape)
-            sd[items] = np.maximum(sd[items], math.hypot(float(np.median(sd[items])), uneven))
-            yield from self._remainder(z, sd, honest, log_prior)
+        yield from family.hypotheses(model)
 
     def _known_additions(self) -> list[Hypothesis]:
         """Return the likely hypotheses whose additions come from the histogram of reports.

@@ -6,17 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ldprecover import OLH, OUE, Tally
-from ldprecover.protocols import SUE
+from ldprecover import OLH, OUE, FrequencyOracle, Tally
+from ldprecover.distributions import binomial_law
+from ldprecover.protocols import SS, SUE
 from ldprecover.recovery import ReportSource
-from ldprecover.recovery.unmixing.filters.mass_balance import mass_balance
-from ldprecover.recovery.unmixing.filters.report_filters import (
-    _impossible,
-    _too_frequent,
-    filter_reports,
-)
-from ldprecover.recovery.unmixing.filters.rules import ReportFilter
-from ldprecover.recovery.unmixing.filters.set_search import SetSearch, _test, shared_sets
+from ldprecover.recovery.unmixing.filters.raised import RaisedSet
+from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
+from ldprecover.recovery.unmixing.filters.rules import set_laws
+from ldprecover.recovery.unmixing.filters.set_search import _test, _tested, shared_sets
 from ldprecover_attacker import APA2, MGA
 
 D, N = 48, 40_000
@@ -52,19 +49,20 @@ def test_items_that_the_dropped_reports_raise_join_the_set(
 ) -> None:
     """A set that nobody raises is not dropped."""
     source = ReportSource(OUE_, rows("oue", 2_000))
-    (result,) = SetSearch(source, ReportFilter(), np.arange(D)).tested([(np.array(members), 0.0)])
-    assert np.flatnonzero(result.members).tolist() == list(joined)
+    result = _tested(source, [], np.arange(D), mask(*members))
+    assert result.items.tolist() == list(joined)
     assert np.flatnonzero(result.bins).tolist() == bins
-    assert (result.score > 0) == bool(bins)
+    assert (result.score > 0) == result.raised.is_certain == bool(bins)
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
 def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
     oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
-    result = shared_sets(ReportSource(oracle, reports), ReportFilter(), Tally.of(oracle, reports))
-    assert tuple(sorted(result.report_filter.sets[0].items)) == TARGETS
-    assert result.tally == Tally.of(oracle, reports[result.report_filter.of(oracle, reports)])
-    assert result.dropped == (len(reports) - result.tally.n,)
+    result = shared_sets(ReportSource(oracle, reports), Tally.of(oracle, reports))
+    (dropped,) = result.dropped
+    assert tuple(sorted(dropped.items)) == TARGETS
+    assert result.tally == Tally.of(oracle, reports[~dropped.chosen(oracle, reports)])
+    assert dropped.reports == len(reports) - result.tally.n
 
 
 def test_set_is_suspicious_even_without_dropped_reports() -> None:
@@ -76,49 +74,36 @@ def test_set_is_suspicious_even_without_dropped_reports() -> None:
     assert (result.n, tuple(result.suspects), result.dropped) == (len(reports), targets, ())
 
 
-def test_items_supported_together_too_seldom_are_found() -> None:
-    """Each of eleven items as often as honest reports support it, but always exactly three: that
-    lowers all pairs.
-    """
-    rng, targets = np.random.default_rng(22), np.arange(20, 31)
-    bits = rng.random((4_000, D)) < OUE_.q
-    bits[:, targets] = rng.permuted(np.tile(np.arange(11) < 3, (4_000, 1)), axis=1)
-    crafted = np.packbits(bits, axis=1, bitorder="little")
-    result = filter_reports(
-        ReportSource(OUE_, np.concatenate([OUE_.perturb(rng.integers(D, size=N), rng), crafted]))
-    )
-    assert list(result.suspects) == targets.tolist()
-
-
-def test_sizes_that_no_report_is_expected_to_have_are_impossible() -> None:
-    """0.99e-6 reports of the first size are expected of 990, and 2e-6 of 2,000."""
-    law = np.array([1e-9, 5e-5, 5e-5, 1 - 1e-4 - 1e-9])
-    for sizes, first in (([0, 4, 2, 984], True), ([1, 4, 2, 1_993], False)):
-        assert _impossible(np.array(sizes), law).tolist() == [first, False, False, False]
-
-
-def test_rare_sizes_that_are_far_too_frequent_are_impossible() -> None:
-    """20 reports and ten times what is expected, here 5, are few enough."""
-    law = np.array([5e-5, 2e-4, 1 - 2.5e-4])
-    assert _impossible(np.array([70, 9_000, 90_930]), law).tolist() == [False, False, False]
-    assert _impossible(np.array([71, 9_000, 90_929]), law).tolist() == [True, False, False]
-
-
-def test_sizes_are_not_dropped_with_half_of_the_honest_reports() -> None:
-    law, sizes_passing = np.array([0.3, 0.6, 0.1]), np.ones(3, np.bool_)
-    assert not _too_frequent(np.array([3_000, 16_000, 1_000]), law, sizes_passing).any()
-
-
 def test_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
     """Numbers of supported items that most honest reports have do not tell reports apart."""
-    hits = np.zeros((25, D + 1), np.int64)
-    hits[:4, -1] = [90_000, 10_000, 2_000, 100]  # honest ones seldom support none of the three
-    result = _test(OUE(math.log(1.5), D), mask(0, 1, 2), hits)
+    hits = np.zeros((4, D + 1), np.int64)
+    hits[:, -1] = [90_000, 10_000, 2_000, 100]  # honest ones seldom support none of the three
+    result = _test(OUE(math.log(1.5), D), np.arange(D), mask(0, 1, 2), hits)
     assert result.bins[0]
     assert result.score == 0
 
 
-def test_reports_that_lower_items_are_not_dropped() -> None:
-    """Many of a fifth of the reports support none of these eight items, which takes from them."""
-    observed = np.array([2793, 15222, 40548, 63889, 64273, 41930, 16949, 3985, 411])
-    assert not mass_balance(SUE(0.5, 100), observed).is_separable
+FITTED = [OUE(1.0, D), OLH(1.0, D, 4), SUE(1.0, D), SS(1.0, D, 13)]
+EACH = {
+    "all": lambda oracle: np.eye(7)[6],
+    "half": lambda oracle: (np.eye(7)[6] + np.eye(7)[0]) / 2,
+    "framed": lambda oracle: oracle.q * np.eye(7)[6] + (1 - oracle.q) * np.eye(7)[0],
+    "three": lambda oracle: np.append(np.zeros(3), set_laws(oracle, 3)[0]),
+    "coins": lambda oracle: binomial_law(6, 0.8),
+}
+
+
+@pytest.mark.parametrize("oracle", FITTED, ids=lambda oracle: oracle.protocol)
+@pytest.mark.parametrize("law", EACH)
+def test_fit_tells_what_users_hold_and_fakes_add(oracle: FrequencyOracle, law: str) -> None:
+    """Of six items that 30 % of the users hold, with 5 % of fakes: exact histograms, a fit that is
+    exact. Framing adds nothing.
+    """
+    outsiders, holders = set_laws(oracle, 6)
+    fakes = EACH[law](oracle)
+    observed = 1e7 * (0.95 * (0.7 * outsiders + 0.3 * holders) + 0.05 * fakes)
+    raised = RaisedSet.of(oracle, np.arange(6), np.rint(observed).astype(np.int64))
+    best, added = raised.fits[0], float((fakes - outsiders) @ np.arange(7)) / (oracle.p - oracle.q)
+    assert (best.holders, best.malicious) == pytest.approx((0.3, 0.05), abs=2e-3)
+    assert best.raised - best.concealed == pytest.approx(0.05 * added, abs=5e-3)
+    assert law == "half" or raised.is_certain == (law != "framed")

@@ -1,10 +1,12 @@
 """Unbiased frequencies from the reports that pass the filters, by the laws of honest ones."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, noise_sd
 from ldprecover.recovery.unmixing.filters.rules import (
@@ -14,11 +16,10 @@ from ldprecover.recovery.unmixing.filters.rules import (
     set_laws,
 )
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
-from ldprecover.types import BoolArray, FloatArray, Int64Array
+from ldprecover.types import BoolArray
 
 
-@dataclass(frozen=True)
-class SetLaw:
+class SetLaw(NamedTuple):
     """Probabilities of an honest report, if reports are dropped by their number of items of a set.
 
     `none` is r0, that a report passes if its user holds no item of the set, `holder` is r1, the
@@ -39,40 +40,31 @@ class SetLaw:
     outside_none: float
     outside_holder: float
 
-    @classmethod
-    def of(cls, dropped: DroppedSet, oracle: FrequencyOracle) -> "SetLaw":
-        """Return the probabilities for a set whose reports in some bins are dropped."""
-        passing, t, p = ~dropped.bins, dropped.items.size, oracle.p
-        laws = set_laws(oracle, t)
-        none, holder = (float(each) for each in laws @ passing)
-        # Laws of the items beside the user's, if the report supports that one, or does not; and how
-        # often it supports one item more, given these.
-        all_own, all_without = other_items_laws(oracle, t)
-        own, without = other_items_laws(oracle, t - 1)
-        more_all_own, more_all_without = next_item_probabilities(oracle, t)
-        more_own, more_without = next_item_probabilities(oracle, t - 1)
-        # Of a user of one item of the set, each of the other t - 1 is supported equally often.
-        others = np.arange(t) / (t - 1)
-        outside_none = p * all_own * more_all_own + (1 - p) * all_without * more_all_without
-        outside_holder = p * (own * more_own) @ passing[1:]
-        outside_holder += (1 - p) * (without * more_without) @ passing[:-1]
-        return cls(
-            none=none,
-            holder=holder,
-            item=float(p * own @ passing[1:]),
-            other=float(
-                p * (own * others) @ passing[1:] + (1 - p) * (without * others) @ passing[:-1]
-            ),
-            outsider=float((laws[0] * np.arange(t + 1) / t) @ passing),
-            outside_own=float(p * all_own @ passing) / none,
-            outside_none=float(outside_none @ passing) / none,
-            outside_holder=float(outside_holder) / holder,
-        )
 
-    @property
-    def ratio(self) -> float:
-        """rho = r1/r0."""
-        return self.holder / self.none
+def set_law(oracle: FrequencyOracle, dropped: DroppedSet) -> SetLaw:
+    """Return the probabilities for a set whose reports in some bins are dropped."""
+    passing, t, p = ~dropped.bins, dropped.items.size, oracle.p
+    outsiders, holders = set_laws(oracle, t)
+    # By whether the report supports the user's item: the laws of the other items of the set, and
+    # how often it supports one item more, given their number.
+    all_laws, all_more = other_items_laws(oracle, t), next_item_probabilities(oracle, t)
+    laws, more = other_items_laws(oracle, t - 1), next_item_probabilities(oracle, t - 1)
+    # Of a user of one item of the set, each of the other t - 1 is supported equally often.
+    others = np.arange(t) / (t - 1)
+    own, without = p * laws[0], (1 - p) * laws[1]
+    none, holder = float(outsiders @ passing), float(holders @ passing)
+    outside_none = p * all_laws[0] * all_more[0] + (1 - p) * all_laws[1] * all_more[1]
+    return SetLaw(
+        none=none,
+        holder=holder,
+        item=float(own @ passing[1:]),
+        other=float((own * others) @ passing[1:] + (without * others) @ passing[:-1]),
+        outsider=float((outsiders * np.arange(t + 1)) @ passing) / t,
+        outside_own=p * float(all_laws[0] @ passing) / none,
+        outside_none=float(outside_none @ passing) / none,
+        outside_holder=float((own * more[0]) @ passing[1:] + (without * more[1]) @ passing[:-1])
+        / holder,
+    )
 
 
 def passing_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
@@ -87,78 +79,64 @@ def passing_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, flo
     return p, q
 
 
-def unbiased(
-    oracle: FrequencyOracle,
-    counts: Int64Array,
-    n: int,
-    sizes: BoolArray,
-    sets: tuple[DroppedSet, ...],
-) -> tuple[NoisyEstimates, bool]:
-    """Return unbiased estimates from the support counts of the n reports that pass, and whether
-    they are trusted.
-
-    They are not if too many users hold items of the sets for the sets to be an attacker's.
-    `sizes` are the sizes that pass, `sets` are disjoint sets of items with dropped bins. The share
-    of users of a set is estimated and clipped into [0, 1]; near 0 the clipping raises its items by
-    up to a third of a standard deviation and lowers their squared error. If the items of a report
-    are not independent, there is at most one set. An item of which too
-    little is left is not estimated: it is 1/d, with a large standard deviation.
-    """
+def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -> NoisyEstimates:
+    """Return unbiased estimates from the tally of the reports of some sizes."""
     p, q = passing_rates(oracle, sizes)
-    rates = counts / n
+    rates = tally.counts(oracle) / tally.n
     z = (rates - q) / (p - q)
-    c0 = float(np.median(rates))
-    shares = [SetLaw.of(dropped, oracle) for dropped in sets]
-    masses = _masses(rates, sets, shares)
-    trusted = bool((masses <= THRESHOLDS.set_mass).all() and masses.sum() <= 1)
-    masses = np.clip(masses, 0, 1)
-    # u: the share of honest reports that passes, over that of users who hold no item of a set.
-    u = 1 + sum(float(mass) * (share.ratio - 1) for mass, share in zip(masses, shares, strict=True))
-    if sets:
-        # c_v u = f_v (B1 - B0) + B0 + sum over the sets of F (rho B2 - B0)
-        of_none = shares[0].outside_none * (q / oracle.q)
-        gap = shares[0].outside_own * (p / oracle.p) - of_none
-        base = of_none
-        for mass, share in zip(masses.tolist(), shares, strict=True):
-            base += mass * (share.ratio * share.outside_holder * (q / oracle.q) - of_none)
-        z = (rates * u - base) / gap
-        p, q = of_none + gap, of_none
-    sd = noise_sd(z, n, p, q, c0) * u
-    usual = float(np.median(sd))
-    for mass, share, dropped in zip(masses.tolist(), shares, sets, strict=True):
-        items, gap = dropped.items, share.item - share.other
-        if gap <= THRESHOLDS.least_gap * (oracle.p - oracle.q):
-            z[items], sd[items] = 1 / oracle.domain_size, THRESHOLDS.unknown_deviation * usual
-            continue
-        # c_v r0 u = f_v (A1 - A2) + F A2 + A0 (u - F rho)
-        z[items] = (
-            rates[items] * share.none * u
-            - mass * share.other
-            - share.outsider * (u - mass * share.ratio)
-        ) / gap
-        c = max(float(np.median(rates[items])), THRESHOLDS.least_rate * share.outsider / share.none)
-        sd[items] = np.sqrt(c * (1 - c) / n) * share.none * u / gap
-    law = oracle.laws.size_law().probabilities()
-    honest_kept = float(law[sizes].sum()) * math.prod(share.none for share in shares) * u
-    return NoisyEstimates(z, sd, n, honest_kept=honest_kept), trusted
+    sd = noise_sd(z, tally.n, p, q, float(np.median(rates)))
+    honest_kept = float(oracle.laws.size_law().probabilities()[sizes].sum())
+    return NoisyEstimates(z, sd, tally.n, honest_kept=honest_kept)
 
 
-def _masses(rates: FloatArray, sets: tuple[DroppedSet, ...], shares: list[SetLaw]) -> FloatArray:
-    """Return F, the share of genuine users that holds an item of each set.
+def unbiased(
+    oracle: FrequencyOracle, tally: Tally, sets: Sequence[DroppedSet]
+) -> NoisyEstimates | None:
+    """Return unbiased estimates from the tally of the reports that no set drops, or None.
 
-    It solves the sums, over the items of each set, of the equations in `unbiased`.
+    None says that too many users hold items of the sets for the sets to be an attacker's. The sets
+    are disjoint. Where the items of a report are not independent, several sets are taken to be.
+    The share F of users of a set is estimated and clipped into [0, 1]; near 0 the clipping raises
+    its items by up to a third of a standard deviation and lowers their squared error. An item of
+    which too little is left is not estimated: it is 1/d, with a large standard deviation.
     """
-    if not sets:
-        return np.empty(0)
-    together = np.array([rates[dropped.items].sum() for dropped in sets])
-    t = np.array([dropped.items.size for dropped in sets])
-    none = np.array([share.none for share in shares])
-    rho = np.array([share.ratio for share in shares])
-    a1, a2, a0 = (
-        np.array([getattr(share, name) for share in shares])
-        for name in ("item", "other", "outsider")
-    )
-    surplus = together * none - t * a0
-    equations = np.outer(surplus, rho - 1)
-    np.fill_diagonal(equations, together * none * (rho - 1) - (a1 - a2) - t * (a2 - a0))
-    return np.linalg.lstsq(equations, -surplus)[0]
+    d, n, p, q = oracle.domain_size, tally.n, oracle.p, oracle.q
+    rates = tally.counts(oracle) / n
+    laws = [set_law(oracle, each) for each in sets]
+    ratios = np.array([each.holder / each.none for each in laws])  # rho = r1/r0
+    # With u = 1 + sum of F (rho - 1), the share of reports that pass over that of users of no set,
+    # an item's rate c is by: f gap = (c scale - base) u - sum of F effect.
+    thinned = np.array([each.outside_none / q for each in laws])
+    none = q * float(np.prod(thinned))
+    usual_gap = p * math.prod(each.outside_own / p for each in laws) - none
+    scale, base, gap = np.ones(d), np.full(d, none), np.full(d, usual_gap)
+    effects = np.empty((len(sets), d))
+    for i, law in enumerate(laws):
+        effects[i] = ratios[i] * none * (law.outside_holder / law.outside_none - 1)
+    for i, (dropped, law) in enumerate(zip(sets, laws, strict=True)):
+        items = dropped.items
+        effects[:, items] = 0.0
+        scale[items] = law.none * thinned[i] / float(np.prod(thinned))
+        base[items], gap[items] = law.outsider, law.item - law.other
+        effects[i, items] = law.other - law.outsider * ratios[i]
+    unknown = gap <= THRESHOLDS.least_gap * (p - q)
+    gap = np.maximum(gap, THRESHOLDS.least_gap * (p - q))
+    fixed = (rates * scale - base) / gap
+    slopes = np.outer(ratios - 1, fixed) - effects / gap
+    sums = np.array([slopes[:, each.items].sum(axis=1) for each in sets])
+    totals = np.array([fixed[each.items].sum() for each in sets])
+    masses = np.linalg.lstsq(np.eye(len(sets)) - sums, totals)[0]
+    if (masses > THRESHOLDS.set_mass).any() or masses.sum() > 1:
+        return None
+    masses = np.clip(masses, 0.0, 1.0)
+    u = 1 + float(masses @ (ratios - 1))
+    z = fixed + masses @ slopes
+    sd = noise_sd(z, n, none + usual_gap, none, float(np.median(rates))) * u
+    usual = float(np.median(sd))
+    for dropped, law in zip(sets, laws, strict=True):
+        items = dropped.items
+        c = max(float(np.median(rates[items])), THRESHOLDS.least_rate * law.outsider / law.none)
+        sd[items] = math.sqrt(c * (1 - c) / n) * scale[items] * u / gap[items]
+    z[unknown], sd[unknown] = 1 / d, THRESHOLDS.unknown_deviation * usual
+    honest_kept = math.prod(each.none for each in laws) * u
+    return NoisyEstimates(z, sd, n, honest_kept=honest_kept)

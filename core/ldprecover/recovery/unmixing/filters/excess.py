@@ -22,13 +22,13 @@ class ExcessBins:
 
 
 def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> ExcessBins:
-    """Return the bins that exceed a fitted mixture of one or two honest laws.
+    """Return the bins that exceed a fitted mixture of honest laws.
 
     `observed` holds the number of reports in each bin, `laws` the probability of each bin, of shape
-    (1, bins) or (2, bins). The mixture is fitted by non-negative least squares, with each bin
-    divided by its standard deviation under the laws. A bin is too full if it exceeds the fit by six
-    standard deviations and by a `share` of its reports. The fullest bin is taken out and the others
-    are fitted again, until none is too full.
+    (laws, bins). The mixture is fitted by non-negative least squares, with each bin divided by its
+    standard deviation under the laws. A bin is too full if it exceeds the fit by six standard
+    deviations and by a `share` of its reports. The fullest bin is taken out and the others are
+    fitted again, until none is too full.
     """
     weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
     bins = np.zeros(observed.size, np.bool_)
@@ -46,16 +46,16 @@ def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> ExcessB
 
 def _mixture(observed: Int64Array, laws: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the non-negative combination of the laws nearest to the bins, by weighted squares."""
-    weighted, target = laws * weights, observed * weights
-    products, sums = weighted @ weighted.T, weighted @ target
-    alone = np.divide(sums, np.diag(products), out=np.zeros(len(laws)), where=np.diag(products) > 0)
-    if len(laws) == 1:
-        return np.maximum(alone, 0) @ laws
-    (a, b), (_, c) = products
-    both = np.array([c * sums[0] - b * sums[1], a * sums[1] - b * sums[0]])
-    determinant = a * c - b * b
-    if determinant > 1e-12 * a * c and (both >= 0).all():
-        return both / determinant @ laws
-    # One coefficient is 0: the other is that of its law alone. Take the better of the two.
-    best = int(np.argmax(alone * sums))
-    return max(float(alone[best]), 0.0) * laws[best]
+    return non_negative(observed * weights, laws * weights) @ laws
+
+
+def non_negative(target: FloatArray, regressors: FloatArray) -> FloatArray:
+    """Return coefficients, none below 0, by least squares; the lowest are set to 0 in turn."""
+    coefficients, used = np.zeros(len(regressors)), np.arange(len(regressors))
+    while used.size:
+        values = np.linalg.lstsq(regressors[used].T, target)[0]
+        if values.min() >= 0:
+            coefficients[used] = values
+            break
+        used = np.delete(used, values.argmin())
+    return coefficients

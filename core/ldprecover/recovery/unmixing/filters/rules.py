@@ -1,9 +1,9 @@
-"""The rule by which a report passes the filters, and what a block of reports gives under it."""
+"""The reports that pass the filters, and the laws of how many items honest reports support."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +19,6 @@ MOST_ITEMS = 24
 
 T = TypeVar("T")
 
-_MAX_BYTES = 1 << 23  # maximum bytes of dropped reports held in memory
-
 
 @dataclass(frozen=True, eq=False)
 class DroppedSet:
@@ -29,94 +27,24 @@ class DroppedSet:
     items: Int64Array
     bins: BoolArray
 
-
-@dataclass(frozen=True, eq=False)
-class ReportFilter:
-    """Reports pass that have a size k with `sizes[k]` set and are in no dropped bin of a set.
-
-    `sizes` has d + 1 entries; None lets all sizes pass. The sets are disjoint. `others` are all
-    reports of other sizes, if they are few enough to be held.
-    """
-
-    sizes: BoolArray | None = None
-    sets: tuple[DroppedSet, ...] = ()
-    others: Reports | None = None
-
-    def without(self, dropped: DroppedSet) -> "ReportFilter":
-        """Return the filter that also drops the reports in the bins of this set."""
-        return replace(self, sets=(*self.sets, dropped))
-
-    def of(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        """Return which of the reports pass."""
-        passing = np.ones(len(reports), np.bool_)
-        for dropped in self.sets:
-            passing &= ~dropped.bins[
-                np.count_nonzero(oracle.supports(reports, dropped.items), axis=1)
-            ]
-        if self.sizes is not None:
-            passing[passing] = self.sizes[oracle.support_sizes(reports[passing])]
-        return passing
+    def chosen(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
+        """Return which of the reports are dropped."""
+        return self.bins[np.count_nonzero(oracle.supports(reports, self.items), axis=1)]
 
 
 def total_over_passing(
-    source: ReportSource, measure: Callable[[Sample], T], report_filter: ReportFilter
+    source: ReportSource, measure: Callable[[Sample], T], sets: Sequence[DroppedSet]
 ) -> T:
-    """Return the sum of `measure` over the reports that pass, in one pass.
-
-    If the reports of other sizes are held, sizes are ignored and the measure of those
-    reports is subtracted: a size takes a hash of every item, for each report.
-    """
-    if report_filter.others is None:
-        return source.total(partial(_measure_passing, measure, report_filter))
-    free = partial(_measure_passing, measure, replace(report_filter, sizes=None, others=None))
-    of_others: Any = free(Sample(source.oracle, report_filter.others))
-    total: Any = source.total(free)
-    return total - of_others
+    """Return the sum of `measure` over the reports that no set drops, in one pass."""
+    return source.total(partial(_measure_passing, measure, sets))
 
 
 def _measure_passing(
-    measure: Callable[[Sample], T], report_filter: ReportFilter, sample: Sample
+    measure: Callable[[Sample], T], sets: Sequence[DroppedSet], sample: Sample
 ) -> T:
-    return measure(sample[report_filter.of(sample.oracle, sample.reports)])
-
-
-@dataclass
-class DroppedReports:
-    """The tally of dropped reports, and the reports, packed. It adds in place.
-
-    `packed` is None if they are more than 8 MiB, or are not to be held.
-    """
-
-    tally: Tally
-    packed: bytearray | None
-
-    def __iadd__(self, other: "DroppedReports") -> "DroppedReports":
-        self.tally += other.tally
-        if (
-            self.packed is None
-            or other.packed is None
-            or len(self.packed) + len(other.packed) > _MAX_BYTES
-        ):
-            self.packed = None
-        else:
-            self.packed += other.packed
-        return self
-
-    def reports(self, oracle: FrequencyOracle) -> Reports | None:
-        """Return the reports, or None if they are not held."""
-        return None if self.packed is None else np.frombuffer(self.packed, oracle.wire.dtype)
-
-
-def reports_of_sizes(sample: Sample, *, sizes: BoolArray, hold: bool) -> DroppedReports:
-    """Return the reports of the sizes k where `sizes[k]` is set.
-
-    If sizes take no hashing, the reports are not held.
-    """
-    dropped = sample[sizes[sample.sizes()]]
-    packed = None
-    if hold and sample.oracle.hash_tests:
-        packed = bytearray(dropped.reports.tobytes())
-    return DroppedReports(dropped.tally(), packed)
+    for each in sets:
+        sample = sample[~each.chosen(sample.oracle, sample.reports)]
+    return measure(sample)
 
 
 def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
@@ -178,17 +106,24 @@ def sized_tally(sample: Sample) -> SizedTally:
     )
 
 
-def hits_by_item(sample: Sample, *, items: Int64Array, sets: BoolArray) -> Int64Array:
+def tally_of_sizes(sample: Sample, *, sizes: BoolArray) -> Tally:
+    """Return the tally of the reports of the sizes k where `sizes[k]` is set."""
+    return sample[sizes[sample.sizes()]].tally()
+
+
+def hits_by_item(sample: Sample, *, items: Int64Array, members: BoolArray) -> Int64Array:
     """Return how many reports that support k items of a set support each of the m items.
 
-    Row i of `sets` says which of the items are in set i, at most 24. The result, for each set and
-    k, has the shape (sets, 25, m + 1); its last column counts all reports that support k.
+    `members` says which of the items are in the set of t. The result has the shape
+    (t + 1, m + 1); its last column counts all reports that support k.
     """
     bits = sample.supports(items).T
-    every = sample.lines(np.concatenate([bits, np.ones((1, len(sample)), np.bool_)]))
-    counts = np.empty((len(sets), MOST_ITEMS + 1, items.size + 1), np.int64)
-    for members, of_set in zip(sets, counts, strict=True):
-        numbers = np.add.reduce(bits[members].view(np.uint8), axis=0, dtype=np.uint8)
-        exactly = numbers == np.arange(MOST_ITEMS + 1, dtype=np.uint8)[:, None]
-        of_set[:] = sample.joint(sample.lines(exactly), every)
-    return counts
+    numbers = np.count_nonzero(bits[members], axis=0)
+    exactly = numbers == np.arange(np.count_nonzero(members) + 1)[:, None]
+    every = np.concatenate([bits, np.ones((1, len(sample)), np.bool_)])
+    return sample.joint(sample.lines(exactly), sample.lines(every))
+
+
+def set_histogram(sample: Sample, *, items: Int64Array) -> Int64Array:
+    """Return how many of the reports support k of the t items, k = 0..t."""
+    return sample.bincount(np.count_nonzero(sample.supports(items), axis=1), items.size + 1)

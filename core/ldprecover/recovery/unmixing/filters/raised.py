@@ -1,0 +1,153 @@
+"""What malicious reports added to a set of items, by how many of them each report supports.
+
+Honest reports support k of the t items by a mixture of two laws, whatever users hold. Malicious
+ones that raise the set support k by another law, and more of them may conceal that by supporting
+none. Counts alone do not tell a popular item from a raised one.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ldprecover.distributions import binomial_law
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates
+from ldprecover.recovery.unmixing.filters.excess import non_negative
+from ldprecover.recovery.unmixing.filters.rules import set_laws
+from ldprecover.recovery.unmixing.raised_sets import Addition
+from ldprecover.types import FloatArray, Int64Array
+
+_LIKELY = 6.0  # of squared distance, beyond the best fit
+_RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for each item
+_LEAST = 1e-3
+_LEAST_ITEMS = 3
+_CONCEALED = 0.5  # of what reports raise, at most: else the set may as well be popular and framed
+
+
+@dataclass(frozen=True)
+class RaisedFit:
+    """A mixture of honest reports, raising ones and concealing ones, fitted to a histogram.
+
+    `holders` is the share of honest users that hold an item of the set, with its standard `error`.
+    `malicious` is the share of raising and concealing reports. `raised` and `concealed` is what
+    they add to the sum of the set's frequencies, and take from it. `distance` is chi-squared.
+    """
+
+    holders: float
+    error: float
+    malicious: float
+    raised: float
+    concealed: float
+    distance: float
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class RaisedSet:
+    """A set of items, and the likely fits to how many of them `n` reports support, best first."""
+
+    items: Int64Array
+    n: int
+    fits: list[RaisedFit]
+
+    @classmethod
+    def of(cls, oracle: FrequencyOracle, items: Int64Array, observed: Int64Array) -> "RaisedSet":
+        """Return the set of t items of which `observed[k]` reports support k, k = 0..t.
+
+        Of fewer than three items, every histogram has fits that raise the set and others.
+        """
+        t = items.size
+        laws = _laws(oracle, t) if t >= _LEAST_ITEMS else ()
+        each = (_fit(oracle, observed, *pair) for pair in laws)
+        fits = sorted((fit for fit in each if fit), key=lambda fit: fit.distance)
+        # As in quasi-likelihood: where no mixture fits, the evidence of all is less.
+        best = fits[0].distance if fits else 0.0
+        scale = max(1.0, best / max(t - 3, 1))
+        scaled = (
+            replace(fit, spread=math.sqrt(scale), distance=(fit.distance - best) / scale)
+            for fit in fits
+        )
+        return cls(items, int(observed.sum()), [fit for fit in scaled if fit.distance <= _LIKELY])
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every likely fit raises the set by more than half of what is not concealed."""
+        return bool(self.fits) and all(
+            (1 - _CONCEALED) * fit.raised > fit.concealed + fit.error for fit in self.fits
+        )
+
+
+def _fit(
+    oracle: FrequencyOracle, observed: Int64Array, raising: FloatArray, concealing: FloatArray
+) -> RaisedFit | None:
+    """Return the fit with these laws by weighted least squares, or None if they raise nothing."""
+    laws = set_laws(oracle, observed.size - 1)
+    n, parts = float(observed.sum()), np.stack([*laws, raising, concealing])
+    usual, own, high, low = (parts @ np.arange(observed.size)).tolist()
+    if high <= usual:
+        return None
+    weights = 1 / np.sqrt(np.maximum(observed, 1))
+    numbers = non_negative(observed * weights, parts * weights)
+    used = (numbers > 0) | (np.arange(4) < 2)
+    weighted = (parts * weights)[used]
+    covariance = np.linalg.pinv(weighted @ weighted.T)[:2, :2]
+    honest = max(float(numbers[:2].sum()), 1.0)
+    holders = float(numbers[1]) / honest
+    gradient = np.array([-holders, 1 - holders]) / honest
+    unit = n * (own - usual)
+    return RaisedFit(
+        holders,
+        math.sqrt(max(float(gradient @ covariance @ gradient), 0.0)),
+        float(numbers[2:].sum()) / n,
+        float(numbers[2]) * (high - usual) / unit,
+        float(numbers[3]) * (usual - low) / unit,
+        float((((observed - numbers @ parts) * weights) ** 2).sum()),
+    )
+
+
+def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield laws of how many of t items reports support that raise them, and of their counterparts.
+
+    The counterparts support none of the items, or one that they raise while others are framed.
+    """
+    exactly = np.eye(t + 1)
+    yield from ((exactly[k], exactly[low]) for k in range(2, t + 1) for low in (0, 1))
+    yield from ((binomial_law(t, rate), exactly[0]) for rate in _RATES.tolist())
+    for s in range(2, t - 1):  # of the first s items; the others are innocent
+        others, rest = set_laws(oracle, t - s)[0], np.zeros(s)
+        yield np.append(rest, others), np.append(others, rest) if 2 * s > t else exactly[0]
+
+
+def additions(
+    oracle: FrequencyOracle, estimates: NoisyEstimates, sets: Sequence[RaisedSet]
+) -> Iterator[Addition]:
+    """Yield what malicious reports may have added to the estimates from reports that pass.
+
+    Addition i is by the i-th likely fit of each set. Reports either displace the other items or
+    support them as honest ones do.
+    """
+    sets = [each for each in sets if each.fits]
+    passing, evidence = estimates.n / estimates.honest_kept, 0.0
+    for rank in range(max((len(each.fits) for each in sets), default=0)):
+        fits = [each.fits[min(rank, len(each.fits) - 1)] for each in sets]
+        malicious = sum(each.n * fit.malicious for each, fit in zip(sets, fits, strict=True))
+        honest = min((sets[0].n - malicious) / passing, 1 - _LEAST)
+        added = np.zeros(estimates.z.size)
+        for each, fit in zip(sets, fits, strict=True):
+            total = float(estimates.z[each.items].sum()) - honest * fit.holders
+            added[each.items] = total / each.items.size
+        total, error = float(added.sum()), math.hypot(*(fit.error * fit.spread for fit in fits))
+        share = 1 - honest
+        if not rank:
+            evidence = (total / error) ** 2 / 2
+        displaced = np.where(added, added, (share - total) / np.count_nonzero(added == 0))
+        for by_law in (displaced,) if oracle.fixed_size else (displaced, added):
+            yield Addition(
+                share,
+                share * min(error / max(abs(total), _LEAST), 1.0),
+                evidence - sum(fit.distance for fit in fits) / 2,
+                by_law / share,
+                all(each.is_certain for each in sets),
+            )
