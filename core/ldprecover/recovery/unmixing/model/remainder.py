@@ -1,5 +1,6 @@
 """Hypotheses of what users hold, for estimates without the part that an attack added."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from ldprecover.types import FloatArray
 
 _MOST_POPULARITY = 0.99  # a share of the users
 _LEAST_POPULARITY = 0.001
-_POPULARITIES = (0.5, 0.9, 0.98)  # that dominant items may have
+_POPULARITIES = [0.5, 0.9, 0.98]  # that dominant items may have
 _DOMINANT, _CLEAR = 0.2, 4.0  # a share of the users, and deviations of noise
 
 
@@ -38,12 +39,13 @@ def remainder_hypotheses(
     deviations = float(sd.min()), float(sd.max())
     grid = grid_over(float(z.min()), max(float(z.max()), 0.0) + 2 * deviations[1], *deviations)
     total = float(z.sum()) / honest
-    popularities: tuple[float, ...] = _POPULARITIES
+    popularities, price = _POPULARITIES, 0.0
     if targets:
         surplus = float(z[list(targets)].sum()) / honest - total * len(targets) / z.size
-        popularities = (min(surplus, _MOST_POPULARITY),)
+        popularities = [min(surplus, _MOST_POPULARITY)]
     else:  # items that hold much of the mass leave less to the law of the others
         targets = np.flatnonzero(z > np.maximum(_DOMINANT * honest, _CLEAR * sd)).tolist()
+        price = len(targets) * math.log(z.size)  # as of free levels
     model = Mixture(z, sd, grid, targets, canaries)
     log_weight = 0.0
     if not is_sum_exact:
@@ -53,7 +55,7 @@ def remainder_hypotheses(
         spikes = on_targets(targets, z.size, all_known=True)
         relations = [Relation(honest, 0.0, 0.0, log_weight, each) for each in popularities]
         choices = [(relation, each) for relation in relations for each in spikes]
-        yield from model.hypotheses(listed, choices, log_prior)
+        yield from model.hypotheses(listed, choices, log_prior - price)
     relation = Relation(honest, 0.0, 0.0, log_weight)
     possible = np.ones(z.size, np.bool_)
     possible[list(canaries)] = False

@@ -81,7 +81,8 @@ def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
     """
     many = [(k, narrow) for k in (d // 2, d) for narrow in (False, True)]
     limit = PRIOR.few_of_items * d
-    few = [(k, True) for k in PRIOR.equal_spikes if k < limit]
+    few = [(k, False) for k in PRIOR.exponential_spikes if k < limit]
+    few += [(k, True) for k in PRIOR.equal_spikes if k < limit]
     spikes = (*_with_priors(many, PRIOR.many_spikes), *_with_priors(few, 1 - PRIOR.many_spikes))
     return tuple(each for each in spikes if uniform or not (each.narrow and each.k == d))
 
