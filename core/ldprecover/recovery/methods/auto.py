@@ -9,6 +9,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.contract import AUTO, METHODS, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods import unmix
+from ldprecover.recovery.unmixing.evidence import evidence_of
 
 _PROJECTION = "norm-sub"
 _LEAST_NOISE = 0.01  # of a mean frequency; with less, data fit no listed shape
@@ -51,7 +52,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     request = replace(inputs.request, method=method.name)
     recovery = method.recover(replace(inputs, request=request))
     if recovery.conclusions is None and n is not None:
-        evidence = unmix.evidence_of(inputs)
+        evidence = evidence_of(inputs)
         conclusions = Conclusions(attack=evidence.word, attack_probability=evidence.probability)
         recovery = replace(recovery, conclusions=conclusions)
     return replace(recovery, notes=(f"{AUTO} chose {method.name}: {reason}.", *recovery.notes))

@@ -7,16 +7,13 @@ spike as large as a popular item.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from ldprecover.crafting.crafter import DISPLACED_LAW
-from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
@@ -32,16 +29,10 @@ from ldprecover.recovery.unmixing import (
 )
 from ldprecover.recovery.unmixing.evidence import (
     LEVEL,
-    Evidence,
-    log_p_of_canaries,
-    log_p_of_items,
-    log_p_of_set,
-    log_p_of_sum,
+    evidence_of,
     noise_of_none,
-    reach,
 )
 from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_for_filters
-from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS
 from ldprecover.recovery.unmixing.least_share import least_by_shift
 from ldprecover.recovery.unmixing.model.posterior import projection
 
@@ -55,7 +46,6 @@ _DOUBT = (
     "An earlier round holds evidence of an attack itself, which is then carried on: leave it out "
     "in doubt."
 )
-_ROUNDING = 1e-9  # by which a share may exceed [0, 1]
 
 
 def _history(inputs: RecoveryInputs, notes: list[str]) -> History | None:
@@ -79,39 +69,17 @@ def _history(inputs: RecoveryInputs, notes: list[str]) -> History | None:
 def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     """Return estimates from the reports that pass the filters, or from the counts alone.
 
-    Raises ParameterError for frequencies that no counts give.
+    Raises ParameterError if there are no reports.
     """
-    oracle, z = inputs.oracle, inputs.poisoned
+    oracle = inputs.oracle
     is_histogram = oracle.laws.report_sums is not None and not oracle.assigned_seeds
     if inputs.reports is not None and is_histogram:
         return estimates_of_histogram(oracle, inputs.reports.tally(), inputs.targets)
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
         return filter_reports(inputs.reports, inputs.targets)
-    share = oracle.q + (oracle.p - oracle.q) * z
-    if share.min() < -_ROUNDING or share.max() > 1 + _ROUNDING:
-        raise ParameterError(f"unmix: no counts of {oracle.protocol} reports give such frequencies")
     why = f"No reports were filtered: {reason or 'they were not given, only their counts'}."
-    return replace(estimates_of_counts(oracle, z, inputs.number), notes=(why,))
-
-
-def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
-    """Return the evidence of an attack in all n reports; `log_p` is that of their joint law."""
-    oracle, z, n = inputs.oracle, inputs.poisoned, inputs.number
-    kinds = {
-        "items": log_p_of_items(z, noise_of_none(oracle, n)),
-        "sum": log_p_of_sum(oracle, z, n),
-        "reports": log_p,
-        "canaries": log_p_of_canaries(oracle, z, n, inputs.canaries),
-    }
-    targets = np.array(inputs.targets, np.int64)
-    source = None if log_p is None or oracle.laws.report_sums is not None else inputs.reports
-    if source is not None and 2 <= targets.size <= MOST_ITEMS:
-        pairs = source.total(partial(Sample.pair_counts, items=targets))
-        kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)
-    at_hand = {kind: value for kind, value in kinds.items() if value is not None}
-    reached = reach(oracle, z, n, len(at_hand), reads_reports=log_p is not None)
-    return Evidence(at_hand, reached)
+    return replace(estimates_of_counts(oracle, inputs.poisoned, inputs.number), notes=(why,))
 
 
 def _recover(inputs: RecoveryInputs) -> Recovery:
@@ -170,7 +138,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     )
     return inputs.recovery(
         unmixed.frequencies,
-        (*notes, *_notes(conclusions, inputs)),
+        (*notes, *_notes(conclusions)),
         eta=eta,
         targets=inputs.targets,
         malicious=((1 + eta) * inputs.poisoned - unmixed.frequencies) / eta if eta else None,
@@ -194,20 +162,16 @@ def _suspects(
     return tuple((int(item), float(raised[item])) for item in order)
 
 
-def _notes(conclusions: Conclusions, inputs: RecoveryInputs) -> Iterator[str]:
-    probability = conclusions.attack_probability or 0.0
-    if probability > _SUSPECT:
+def _notes(conclusions: Conclusions) -> Iterator[str]:
+    if conclusions.beta:
         yield (
             "The share of malicious reports is the least one that shows: reports that honest users "
             "could as well have sent, and lies told honestly, are not in it."
         )
     if conclusions.attack == "possible" or any(p < NEAR_CERTAIN for _, p in conclusions.suspects):
-        lacking = [] if inputs.canaries else ["canaries"]
-        lacking += [] if inputs.history else ["an earlier clean round"]
-        advice = f": {' or '.join(lacking)} would decide" if lacking else ""
         yield (
             "The reports do not tell whether an attack raised items or they are popular, and "
-            f"perhaps framed{advice}."
+            "perhaps framed: canaries and an earlier clean round tell more."
         )
     if conclusions.history_weight is not None:
         yield "The earlier rounds are taken to be clean."

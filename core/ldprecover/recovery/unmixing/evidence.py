@@ -9,14 +9,19 @@ frequencies. No prior on the shape of frequencies or of attacks enters.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ldprecover.distributions import chi_squared_normal, log_choose, log_normal_tail
+from ldprecover.errors import ParameterError
+from ldprecover.estimation.estimates import partial_sum_variance
 from ldprecover.protocols import FrequencyOracle, crafter_of
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Attack
+from ldprecover.recovery.contract import RecoveryInputs
+from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.recovery.unmixing.filters.rules import set_laws
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, set_laws
 from ldprecover.types import FloatArray, Int64Array
 
 PRIOR = 0.1
@@ -136,14 +141,15 @@ def log_p_of_set(
 def log_p_of_canaries(
     oracle: FrequencyOracle, z: FloatArray, n: int, canaries: Sequence[int]
 ) -> float | None:
-    """Return ln p of the mean estimate of items that nobody holds, or None without a law of it."""
-    hits, items = oracle.laws.hits, np.array(canaries, np.int64)
-    law = None if hits is None or not items.size else hits.nonholder_law(items)
-    if law is None:
+    """Return ln p of the sum of the estimates of items that nobody holds, or None without a law."""
+    if not canaries:
         return None
-    k = np.arange(law.size)
-    sd = math.sqrt((law @ k**2 - (law @ k) ** 2) / n) / (oracle.p - oracle.q)
-    return min(0.0, math.log(2) + log_normal_tail(abs(float(z[items].sum())) / sd))
+    try:
+        variance = partial_sum_variance(oracle, len(canaries), 0.0, n)
+    except ParameterError:
+        return None
+    total = abs(float(z[list(canaries)].sum()))
+    return min(0.0, math.log(2) + log_normal_tail(total / math.sqrt(variance)))
 
 
 def reach(
@@ -153,15 +159,14 @@ def reach(
 
     The attack supports the ten items of the least estimates z, or a tenth of the d items, at least
     two, in every report. `kinds` is the number of kinds of evidence. With the reports the pairs of
-    these items show it; without, the items that it displaces.
+    these items show it; without, the items that it displaces, in 100 simulated rounds.
     """
     d = z.size
     t = min(10, max(2, d // 10))
-    by_pairs = 0.0
     if reads_reports:
         usual = math.sqrt(n * t * (t - 1) / 2) * _SHARE * (1 - oracle.q) / oracle.q
         needed = math.log(4 * kinds * t * (t + 1) / LEVEL) + log_choose(d, t)
-        by_pairs = 1 - math.exp(log_normal_tail(usual - math.sqrt(2 * needed)))
+        return 1 - math.exp(log_normal_tail(usual - math.sqrt(2 * needed)))
     displacements = crafter_of(oracle).displacements or (0.0,)
     crafted = np.full(d, oracle.q - min(displacements))
     targets = np.argsort(z, kind="stable")[:t]
@@ -173,9 +178,28 @@ def reach(
         log_p_of_items(each, sd) + math.log(kinds) < math.log(LEVEL)
         for each in (counts / n - oracle.q) / (oracle.p - oracle.q)
     ]
-    return min(max(sum(shown) / _DRAWS, by_pairs), _MOST_REACH)
+    return sum(shown) / _DRAWS
 
 
 def noise_of_none(oracle: FrequencyOracle, n: int) -> float:
     """Return the standard deviation of the estimate of an item that nobody holds."""
     return math.sqrt(float(oracle.variance(0.0, n)))
+
+
+def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
+    """Return the evidence of an attack in all n reports; `log_p` is that of their joint law."""
+    oracle, z, n = inputs.oracle, inputs.poisoned, inputs.number
+    kinds = {
+        "items": log_p_of_items(z, noise_of_none(oracle, n)),
+        "sum": log_p_of_sum(oracle, z, n),
+        "reports": log_p,
+        "canaries": log_p_of_canaries(oracle, z, n, inputs.canaries),
+    }
+    targets = np.array(inputs.targets, np.int64)
+    source = None if log_p is None or oracle.laws.report_sums is not None else inputs.reports
+    if source is not None and 2 <= targets.size <= MOST_ITEMS:
+        pairs = source.total(partial(Sample.pair_counts, items=targets))
+        kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)
+    at_hand = {kind: value for kind, value in kinds.items() if value is not None}
+    reached = reach(oracle, z, n, len(at_hand), reads_reports=log_p is not None)
+    return Evidence(at_hand, reached)

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 
-from ldprecover import OUE, RecoveryRequest, Tally, recover
+from ldprecover import OUE, recover
 from ldprecover.recovery.unmixing import unmix
 from ldprecover.recovery.unmixing.evidence import Evidence
 from ldprecover.types import Reports
@@ -25,27 +24,15 @@ def reports(seed: int = 0) -> Reports:
     return ORACLE.perturb(np.repeat(np.arange(LAW.size), counts), rng)
 
 
-def undecided(**fields: Any) -> list[str]:
+def undecided() -> list[str]:
     """Return the notes on what would decide."""
-    request = RecoveryRequest("unmix", **fields)
-    notes = recover(ORACLE, reports(), request).notes
+    notes = recover(ORACLE, reports(), "unmix").notes
     return [note for note in notes if "perhaps framed" in note]
 
 
-@pytest.mark.parametrize(
-    ("canaries", "history", "named"),
-    [
-        ((39,), [], ": an earlier clean round would decide."),
-        ((), [(ORACLE, Tally.of(ORACLE, reports(1)))], ": canaries would decide."),
-        ((39,), [(ORACLE, Tally.of(ORACLE, reports(1)))], "perhaps framed."),
-    ],
-)
-def test_note_leaves_out_what_the_round_has(
-    monkeypatch: pytest.MonkeyPatch, canaries: tuple[int, ...], history: Any, named: str
-) -> None:
+def test_possible_attack_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evidence, "word", "possible")
-    (note,) = undecided(canaries=canaries, history=history)
-    assert note.endswith(named)
+    assert len(undecided()) == 1
 
 
 @pytest.mark.parametrize(("probability", "noted"), [(0.6, True), (0.96, False)])
