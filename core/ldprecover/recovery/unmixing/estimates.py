@@ -20,6 +20,7 @@ _NO_SEARCH = (
 )
 _STEP = math.log(1.1)  # deviations are rounded to powers of 1.1: few are distinct
 _LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
+_IDENTIFIED = 0.5  # mean probability of a set's items, below which others could be in their place
 _CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users
 
 
@@ -80,8 +81,14 @@ def estimates_of_histogram(
     usual = float(np.median(shares))
     sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation()))
     search = SetSearch(cells, histogram)
-    shared, score = search.best(z)
-    raised = targets or shared
+    raised_set = search.best(cells.sums.counts(histogram.astype(np.float64)))
+    score = 0.0 if raised_set is None else raised_set.evidence
+    suspects = {}
+    if raised_set is not None and not targets and raised_set.probabilities.mean() > _IDENTIFIED:
+        suspects = dict(
+            zip(raised_set.items.tolist(), raised_set.probabilities.tolist(), strict=True)
+        )
+    raised = targets or tuple(suspects)
     number = cells.dropped.size
     of_others = float(filled[cells.dropped].sum())
     kinds = "one kind of report" if number == 1 else f"{number:,} kinds of reports"
@@ -90,7 +97,7 @@ def estimates_of_histogram(
         z,
         sd,
         n,
-        suspects={} if targets else dict.fromkeys(shared, 1.0),
+        suspects=suspects,
         dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
         additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
