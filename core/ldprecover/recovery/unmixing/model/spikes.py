@@ -45,33 +45,22 @@ class Spikes:
         share = self.share_of_others(d) if others else self.share(d)
         if rho == 0 or share == 0:
             return np.ones(grid.omega.size, np.complex128)
-        mu = rho / self.k
-        sizes = _narrow(mu, grid) if self.narrow else _exponential(mu, grid)
-        return (1 - share) + share * sizes
+        shape = PRIOR.equal_spike_shape if self.narrow else 1
+        return (1 - share) + share * _gamma(rho / self.k, shape, grid)
 
 
 NONE = Spikes(1, False, 0.0)
 """The spikes of a relation without any."""
 
 
-def _exponential(mu: float, grid: Grid) -> ComplexArray:
-    """Return the transform of an exponential law of mean mu, as masses of the grid's cells."""
-    edges = (np.arange(int(grid.top / grid.step) + 1) - 0.5) * grid.step
-    edges[0] = 0.0
-    masses = np.exp(-edges / mu) * -np.expm1(-np.diff(edges, append=edges[-1] + grid.step) / mu)
-    return np.fft.rfft(masses, grid.size)
-
-
-def _narrow(mu: float, grid: Grid) -> ComplexArray:
+def _gamma(mu: float, shape: int, grid: Grid) -> ComplexArray:
     """Return the transform (1 + i w mu/shape)^-shape of a gamma law; 0 beyond the grid."""
     if mu >= grid.top:
         return np.zeros(grid.omega.size, np.complex128)
-    transform = np.zeros(grid.omega.size, np.complex128)
-    shape = PRIOR.equal_spike_shape
     u = grid.omega * (mu / shape)
-    u = u[: np.searchsorted(u, 1.0)]  # beyond, it is below 2^-150, and such small numbers are slow
-    transform[: u.size] = power(np.asarray(1 / (1 + 1j * u), np.complex128), shape)
-    return transform
+    if shape > 1:
+        u = np.minimum(u, 1.0)  # beyond, it is below 2^-150, and such small numbers are slow
+    return power(np.asarray(1 / (1 + 1j * u), np.complex128), shape)
 
 
 def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
