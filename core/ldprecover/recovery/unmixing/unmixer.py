@@ -16,10 +16,7 @@ from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, proj
 from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.remainder import remainder_hypotheses
 from ldprecover.recovery.unmixing.model.search import AttackFamily, likely
-from ldprecover.recovery.unmixing.model.shapes import (
-    AT_ZERO,
-    shapes,
-)
+from ldprecover.recovery.unmixing.model.shapes import AT_ZERO, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.recovery.unmixing.raised_sets import Addition
@@ -139,46 +136,29 @@ class _Unmixer:
         honest = self._remainder(self._z, self._sd, 1.0, log_prior)
         hypotheses = likely(honest, PRIOR.most_hypotheses)
         if self._attack:
-            hypotheses += likely(self._attacks_without_history(), PRIOR.most_hypotheses)
+            hypotheses += likely(self._attacks(), PRIOR.most_hypotheses)
             hypotheses += self._known_additions()
         return likely(hypotheses)
 
-    def _attacks_without_history(self) -> Iterator[Hypothesis]:
-        known_items = self._known_items
-        grid = grid_over(
-            float(self._z.min()), self._top, float(self._sd.min()), float(self._sd.max())
-        )
-        model = Mixture(self._z, self._sd, grid, known_items.targets, known_items.canaries)
-        yield from self._attacks_elsewhere(model)
-        yield from self._attacks_on_targets(model)
-
-    def _attacks_elsewhere(self, model: Mixture) -> Iterator[Hypothesis]:
-        """Yield the attacks that need not be on the targets."""
-        elsewhere = 1 - PRIOR.attack_on_targets if self._known_items.targets else 1.0
-        log_prior = self._log_attack + math.log(elsewhere)
-        everywhere = on_some(self._z.size, uniform=True)
-        spikes = on_some(self._z.size, uniform=False)
-        family = self._family(log_prior, self._laws, spikes)
-        yield from family.hypotheses(model)
+    def _attacks(self) -> Iterator[Hypothesis]:
+        """Yield the attacks without earlier rounds, on any items or on the targets."""
+        z, sd, known_items = self._z, self._sd, self._known_items
+        targets = known_items.targets
+        grid = grid_over(float(z.min()), self._top, float(sd.min()), float(sd.max()))
+        model = Mixture(z, sd, grid, targets, known_items.canaries)
+        log_prior = self._log_attack + math.log(1 - PRIOR.attack_on_targets if targets else 1.0)
+        families = [self._family(log_prior, self._laws, on_some(z.size, uniform=False))]
+        if targets and not known_items.additions:
+            spikes = on_targets(targets, z.size, all_known=self._all_known)
+            on_them = self._log_attack + math.log(PRIOR.attack_on_targets / 2)  # shifted, or not
+            family = self._family(on_them, self._laws, spikes, shift_alone=False, unshifted=True)
+            families.append(family)
+        for family in families:
+            yield from family.hypotheses(model)
         encoded = self.sums.encoded_reports()
         if encoded is not None:
-            choices = [(encoded, spikes) for spikes in everywhere]
+            choices = [(encoded, each) for each in on_some(z.size, uniform=True)]
             yield from model.hypotheses(self._laws, choices, log_prior)
-
-    def _attacks_on_targets(self, model: Mixture) -> Iterator[Hypothesis]:
-        """Yield the attacks on the targets, with the evidence for what they add to them."""
-        targets = self._known_items.targets
-        if not targets or self._known_items.additions:
-            return
-        spikes = on_targets(targets, self._z.size, all_known=self._all_known)
-        family = self._family(
-            self._log_attack + math.log(PRIOR.attack_on_targets / 2),  # shifted, or not
-            self._laws,
-            spikes,
-            shift_alone=False,
-            unshifted=True,
-        )
-        yield from family.hypotheses(model)
 
     def _known_additions(self) -> list[Hypothesis]:
         """Return the likely hypotheses whose additions come from the histogram of reports.
