@@ -31,8 +31,8 @@ class Cells:
     oracle: FrequencyOracle
     sums: ReportSums
     dropped: Int64Array
-    _rows: FloatArray
-    """e_v of the dropped cells, (cells, d)."""
+    inflation: FloatArray
+    """By how much the dropped cells raise the variance of each of the d estimates."""
     _inverse: FloatArray
     """(I - P)^-1 of the dropped cells; P projects a histogram on what honest rounds expect."""
 
@@ -43,66 +43,52 @@ class Cells:
         Raises ParameterError if the others hardly determine a combination of the dropped cells.
         """
         sums = required(oracle.laws.report_sums, oracle.protocol, "a list of all its reports")
-        q = oracle.q
-        rows = oracle.supports(dropped.astype(oracle.wire.dtype)).astype(np.float64) - q
-        matrix = np.eye(dropped.size) - (1 + rows @ rows.T / (q * (1 - q))) / sums.number
+        rows = oracle.supports(dropped.astype(oracle.wire.dtype)).astype(np.float64) - oracle.q
+        norm = sums.number * oracle.q * (1 - oracle.q)
+        matrix = np.eye(dropped.size) - 1 / sums.number - rows @ rows.T / norm
         if dropped.size and np.linalg.eigvalsh(matrix)[0] < THRESHOLDS.least_known:
             raise ParameterError("the other cells do not determine the dropped ones")
         inverse = np.linalg.inv(matrix)
-        return cls(oracle, sums, dropped, rows, np.asarray(inverse))
+        inflation = 1 + (rows * (inverse @ rows)).sum(axis=0) / norm
+        return cls(oracle, sums, dropped, inflation, np.asarray(inverse))
 
-    def filled(self, histogram: FloatArray | Int64Array) -> FloatArray:
-        """Return the histogram with what the other cells say in place of the dropped ones."""
+    def fit(self, histogram: FloatArray | Int64Array) -> tuple[FloatArray, FloatArray]:
+        """Return a histogram with what the other cells say in place of the dropped ones, and the
+        least-squares expectation of all cells by it.
+        """
         filled = histogram.astype(np.float64)
-        if self.dropped.size:
-            filled[self.dropped] = 0.0
-            filled[self.dropped] = self._inverse @ self._projected(filled)[self.dropped]
-        return filled
-
-    def expected(self, histogram: FloatArray | Int64Array) -> FloatArray:
-        """Return the least-squares expectation of all cells by those that are not dropped."""
-        return self._projected(self.filled(histogram))
+        filled[self.dropped] = 0.0
+        filled[self.dropped] = self._inverse @ self._projected(filled)[self.dropped]
+        return filled, self._projected(filled)
 
     def residual(self, histogram: FloatArray | Int64Array) -> FloatArray:
         """Return the histogram minus its expectation; 0 in the cells that are dropped."""
-        filled = self.filled(histogram)
-        rest = filled - self._projected(filled)
-        rest[self.dropped] = 0.0
-        return rest
+        filled, expected = self.fit(histogram)
+        return filled - expected
 
-    def residual_norm(self, histogram: FloatArray) -> float:
-        """Return the squared norm of the residual of a histogram without the dropped cells."""
-        support, norm = self._centred_counts(histogram), self._item_norm
-        total, number = float(histogram.sum()), self.sums.number
-        squares = float(histogram @ histogram) - total**2 / number - float(support @ support) / norm
-        if self.dropped.size:
-            predicted = total / number + self._rows @ (support / norm)
-            squares -= float(predicted @ self._inverse @ predicted)
-        return squares
+    def estimates(self, filled: FloatArray) -> FloatArray:
+        """Return the d estimates from a histogram, times its sum."""
+        oracle = self.oracle
+        return (self.sums.counts(filled) - oracle.q * filled.sum()) / (oracle.p - oracle.q)
 
     def _projected(self, histogram: FloatArray) -> FloatArray:
-        weights = self._centred_counts(histogram) / self._item_norm
-        even = histogram.sum() / self.sums.number
-        return even + self.sums.masses(weights) - self.oracle.q * weights.sum()
+        q, number, total = self.oracle.q, self.sums.number, histogram.sum()
+        weights = (self.sums.counts(histogram) - q * total) / (number * q * (1 - q))
+        return total / number + self.sums.masses(weights) - q * weights.sum()
 
-    def _centred_counts(self, histogram: FloatArray) -> FloatArray:
-        """Return the products of a histogram with e_v of each item."""
-        return self.sums.counts(histogram) - self.oracle.q * histogram.sum()
+    def surprise(self, histogram: Int64Array) -> FloatArray:
+        """Return minus the logarithm of Chernoff's bound on contents as large, 0 for smaller ones.
 
-    @property
-    def _item_norm(self) -> float:
-        """The squared norm of e_v."""
-        return self.sums.number * self.oracle.q * (1 - self.oracle.q)
-
-    @property
-    def prediction_variance(self) -> FloatArray:
-        """The prediction variance of each dropped cell from the others, in units of the cell's."""
-        return np.diag(self._inverse)
-
-    def inflation(self) -> FloatArray:
-        """Return by how much the dropped cells raise the variance of each item's estimate."""
-        lost = (self._rows * (self._inverse @ self._rows)).sum(axis=0) / self._item_norm
-        return 1 + lost
+        Expectations are clipped to what honest users may send, whatever they hold.
+        """
+        p, q = self.oracle.p, self.oracle.q
+        _, expected = self.fit(histogram)
+        even = max(float(expected.mean()), _LEAST)
+        expected = np.clip(expected, even * (1 - p) / (1 - q), even * p / q)
+        counts = np.maximum(histogram, expected)
+        surprise = counts * np.log(counts / expected) - (counts - expected)
+        surprise[self.dropped] /= np.diag(self._inverse)  # their variance from the others
+        return surprise
 
 
 def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> tuple[Cells, float]:
@@ -112,26 +98,20 @@ def without_full_cells(oracle: FrequencyOracle, histogram: Int64Array) -> tuple[
     The fullest cells are dropped first, and come back where the others explain them.
     """
     cells = Cells.of(oracle, np.empty(0, np.int64))
+    surprise = cells.surprise(histogram)
+    log_p = min(0.0, math.log(histogram.size) - float(surprise.max()))
     limit = math.log(histogram.size / THRESHOLDS.full_cell)
-    limit_of_cells = min(THRESHOLDS.most_cells, histogram.size // 4)
-    log_p = 0.0
+    most_cells = min(THRESHOLDS.most_cells, histogram.size // 4)
     for step in range(_ROUNDS):
-        expected = _possible(oracle, cells.expected(histogram))
-        spread = np.ones(histogram.size)
-        spread[cells.dropped] = cells.prediction_variance
-        excess = _surprise(histogram, expected) / spread
-        if not step:
-            log_p = min(0.0, math.log(histogram.size) - float(excess.max()))
-        explained = excess[cells.dropped] < limit
-        full = np.setdiff1d(np.flatnonzero(excess > limit), cells.dropped)
-        remaining = cells.dropped[~explained] if step < _ROUNDS // 2 else cells.dropped
-        fullest = full[np.argsort(-excess[full])][: max(1, full.size // 2)][
-            : limit_of_cells - remaining.size
-        ]
+        is_full = surprise > limit
+        remaining = cells.dropped[is_full[cells.dropped] | (step >= _ROUNDS // 2)]
+        full = np.setdiff1d(np.flatnonzero(is_full), cells.dropped)
+        number = min(max(1, full.size // 2), most_cells - remaining.size)
+        fullest = full[np.argsort(-surprise[full])][:number]
         changed = _identifiable(oracle, remaining, fullest)
         if changed is None or np.array_equal(changed.dropped, cells.dropped):
             break
-        cells = changed
+        cells, surprise = changed, changed.surprise(histogram)
     return cells, log_p
 
 
@@ -146,15 +126,3 @@ def _identifiable(
             if not fullest.size:
                 return None
             fullest = fullest[: fullest.size // 2]
-
-
-def _surprise(observed: Int64Array, expected: FloatArray) -> FloatArray:
-    """Return minus the logarithm of Chernoff's bound on counts as large; 0 for smaller ones."""
-    counts = np.maximum(observed, expected)
-    return counts * np.log(counts / expected) - (counts - expected)
-
-
-def _possible(oracle: FrequencyOracle, expected: FloatArray) -> FloatArray:
-    """Return expectations clipped to what honest users may send, whatever they hold."""
-    p, q, even = oracle.p, oracle.q, max(float(expected.mean()), _LEAST)
-    return np.clip(expected, even * (1 - p) / (1 - q), even * p / q)

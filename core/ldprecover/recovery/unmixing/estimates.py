@@ -70,16 +70,15 @@ def estimates_of_histogram(
         raise ParameterError("unmix: there are no reports")
     histogram = tally.summary
     cells, log_p = without_full_cells(oracle, histogram)
-    filled = cells.filled(histogram)
+    filled, _ = cells.fit(histogram)
     dropped = int(histogram[cells.dropped].sum())
     n = tally.n - dropped
     if not n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
     honest = float(filled.sum())
-    shares = cells.sums.counts(filled) / honest
-    z = (shares - oracle.q) / (oracle.p - oracle.q)
-    usual = float(np.median(shares))
-    sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation()))
+    z = cells.estimates(filled) / honest
+    usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))
+    sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation))
     search = SetSearch(cells, histogram)
     raised_set = search.best(cells.sums.counts(histogram.astype(np.float64)))
     score = 0.0 if raised_set is None else raised_set.evidence

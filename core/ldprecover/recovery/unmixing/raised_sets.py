@@ -24,6 +24,7 @@ MOST_CELLS = 1 << 15
 
 _STARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20)  # numbers of items that a search starts from
 _SEARCHES = 6
+_ADDITIONS = 2
 _TIE = 1e-6  # nats
 _LEAST_NORM = 1e-9
 _LEAST_RATIO = 0.01  # of a level's content to that of an honest round
@@ -35,7 +36,7 @@ class Addition:
 
     `share` is their number over that of all reports in the kept cells, with a standard `error`. A
     share of one would add `estimates` to the d items. `log_likelihood` is by how much the law
-    explains the histogram better than no attack does. `is_raising` is false if the reports add
+    explains the reports better than no attack does. `is_raising` is false if the reports add
     nothing to the set: some raise it, and others conceal that.
     """
 
@@ -68,14 +69,11 @@ class SetSearch:
     def __init__(self, cells: Cells, histogram: Int64Array) -> None:
         self._cells, self._sums = cells, cells.sums
         self._d = cells.oracle.domain_size
-        self._filled = cells.filled(histogram)
-        self._n = float(self._filled.sum())
-        self._residual = cells.residual(histogram)
+        self._filled, expected = cells.fit(histogram)
         # Malicious users do not send what supports every item: it stands out.
-        is_sent = self._sums.masses(np.ones(self._d)) < self._d - 0.5
-        expected = cells.expected(histogram)
-        self.excess = np.where(is_sent, histogram - expected, 0.0)
-        self._is_sent = is_sent.astype(np.float64)
+        self._is_sent = (self._sums.masses(np.ones(self._d)) < self._d - 0.5).astype(np.float64)
+        self._residual = self._filled - expected
+        self._excess = (histogram - expected) * self._is_sent
         self._content = float(expected @ expected / expected.sum())  # of a report's cell, the mean
 
     def best(self, estimates: FloatArray) -> RaisedSet | None:
@@ -103,43 +101,35 @@ class SetSearch:
         return RaisedSet(items, evidence, np.exp(evidence - total))
 
     def additions_for(self, items: Iterable[int]) -> list[Addition]:
-        """Return the two likeliest laws of reports that raise a set, and one that hides them.
+        """Return the likeliest laws of reports that raise a set, and one that hides them.
 
         A user of a law draws a number of the items, and one of the reports that support all these.
         """
         hits = self._hits(np.array(sorted(items)))
         laws = [row[hits] * self._is_sent for row in _laws(int(hits.max()))]
         shown = [(self._addition(law, is_raising=True), law) for law in laws if law.any()]
-        likely = sorted(
-            ((each, law) for each, law in shown if each is not None),
-            key=lambda pair: -pair[0].log_likelihood,
-        )[:2]
-        if not likely:
+        pairs = [(each, law) for each, law in shown if each is not None]
+        likeliest = sorted(pairs, key=lambda pair: -pair[0].log_likelihood)[:_ADDITIONS]
+        if not likeliest:
             return []
         # Other reports may conceal what these add: then the estimates say what users hold.
         # Few reports suffice for that: no cell can have fewer than none of them.
-        part = self._cells.residual(likely[0][1])
-        part /= max(-float(part.min()), _LEAST_NORM)
-        concealed = self._addition(1 + part, is_raising=False)
-        return [each for each, _ in likely] + [each for each in (concealed,) if each is not None]
+        part = self._cells.residual(likeliest[0][1])
+        concealing = self._addition(1 - part / min(part.min(), -_LEAST_NORM), is_raising=False)
+        return [*(each for each, _ in likeliest), *filter(None, [concealing])]
 
     def _addition(self, law: FloatArray, *, is_raising: bool) -> Addition | None:
         """Return the reports of a law, or None if the histogram does not show any."""
-        law = law.copy()
-        law[self._cells.dropped] = 0.0
-        law /= max(float(law.sum()), _LEAST_NORM)
-        regressor = self._cells.residual(law)
-        norm = float(regressor @ regressor)
-        if norm < _LEAST_NORM / self._sums.number:
+        law = law / max(float(np.delete(law, self._cells.dropped).sum()), _LEAST_NORM)
+        filled, expected = self._cells.fit(law)
+        regressor = filled - expected
+        norm, n = float(regressor @ regressor), float(self._filled.sum())
+        share = float(self._residual @ regressor) / (n * max(norm, _LEAST_NORM**2))
+        if share <= 0 or norm < _LEAST_NORM / self._sums.number:
             return None
-        share = float(self._residual @ regressor) / (self._n * norm)
         # Cells are not equally full, so the variance is that of the weighted sum.
-        error = math.sqrt(float(regressor**2 @ self._filled)) / (self._n * norm)
-        if share <= 0:
-            return None
-        oracle, filled = self._cells.oracle, self._cells.filled(law)
-        support = self._sums.counts(filled) - oracle.q * filled.sum()
-        estimates = support / (oracle.p - oracle.q)
+        error = math.sqrt(float(regressor**2 @ self._filled)) / (n * norm)
+        estimates = self._cells.estimates(filled)
         return Addition(share, error, (share / error) ** 2 / 2, estimates, is_raising)
 
     def _hits(self, items: Int64Array) -> Int64Array:
@@ -161,23 +151,25 @@ class SetSearch:
     def _toggled(self, items: Int64Array) -> FloatArray:
         """Return the evidence of the d sets with one item more, or one less of these."""
         hits, r = self._hits(items), items.size
-        contents = (self.excess, self._is_sent)
+        contents = (self._excess, self._is_sent)
         totals = np.stack([np.bincount(hits, each, minlength=r + 2) for each in contents])
         support = np.zeros((2, r + 2, self._d))  # of the cells of each level that support an item
         for level in range(r + 1):
             for row, each in zip(support, contents, strict=True):
                 row[level] = self._sums.counts(np.where(hits == level, each, 0.0))
-        way = np.ones(self._d)
-        way[items] = -1
         # Cells that support an item are a level higher with it, and a level lower without it.
         moved = np.roll(support, 1, axis=1)
         moved[:, :, items] = np.roll(support[:, :, items], -1, axis=1)
-        sizes = np.full(self._d, r + 1)
-        sizes[items] = r - 1
-        return self._evidence(totals[:, :, None] - support + moved, sizes)
+        price = np.full(self._d, self._price(r + 1))
+        price[items] = self._price(r - 1)
+        return self._likelihood(totals[:, :, None] - support + moved) - price
 
-    def _evidence(self, levels: FloatArray, sizes: Int64Array) -> FloatArray:
-        """Return the evidence in nats of d sets, by excess and number of the cells of each level.
+    def _price(self, r: int) -> float:
+        """Return the price in nats of naming a set of r items, and one of its r laws."""
+        return math.log(self._d * r) + log_choose(self._d, r) if r > 1 else math.inf
+
+    def _likelihood(self, levels: FloatArray) -> FloatArray:
+        """Return the log-likelihood of d sets, by excess and number of the cells of each level.
 
         The shape of `levels` is (2, levels, d). The law is that of `_laws` that fits best.
         """
@@ -197,10 +189,7 @@ class SetSearch:
         likelihood = np.log(np.maximum(1 + law * scale[:, None], _LEAST_RATIO))
         content = np.maximum(self._content * number + excess, 0.0)
         nats = (likelihood * content).sum(axis=1) - self._content * scale * weighted.sum(axis=1)
-        # The price of naming the set, its size and its law.
-        price = {int(r): log_choose(self._d, int(r)) for r in np.unique(sizes) if r > 1}
-        prices = np.array([price.get(int(r), math.inf) for r in sizes])
-        return nats.max(axis=0) - prices - math.log(self._d * len(laws))
+        return nats.max(axis=0)
 
 
 @lru_cache

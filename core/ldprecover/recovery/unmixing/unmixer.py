@@ -164,17 +164,14 @@ class _Unmixer:
         """Return the likely hypotheses whose additions come from the histogram of reports.
 
         Attacks that raise the targets, and those that others conceal, are as likely beforehand.
-        Both leave the same histogram but for the counts, and a law of popular items is uncertain:
-        it may say that nothing was raised, and only the sum of the estimates that something was.
         """
         additions = self._known_items.additions
-        raising = [each for each in additions if each.is_raising]
-        concealing = [each for each in additions if not each.is_raising]
-        concealed = list(self._with_known_additions(concealing))
-        raised = list(self._with_known_additions(raising))
-        if concealed and raised:
-            odds = self._log_density_of_sum(raising) - self._log_density_of_sum(concealing)
-            odds -= _log_sum(raised) - _log_sum(concealed)
+        raised, concealed = (
+            list(self._with_known_additions([each for each in additions if each.is_raising is way]))
+            for way in (True, False)
+        )
+        if concealed:
+            odds = _log_sum(concealed) - _log_sum(raised)
             raised = [replace(each, score=each.score + min(odds, 0.0)) for each in raised]
         # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
         limit = PRIOR.most_hypotheses
@@ -195,16 +192,6 @@ class _Unmixer:
                 for hypothesis in self._remainder(self._z - added, sd, 1 - share, score):
                     raising = _raising(hypothesis, self._is_target * each.is_raising)
                     yield replace(raising, is_concealed=not each.is_raising)
-
-    def _log_density_of_sum(self, additions: Sequence[Addition]) -> float:
-        """Return the log-density of the sum of all estimates, by the likeliest addition."""
-        densities = []
-        for each in additions:
-            added = float(each.estimates.sum()) - 1
-            variance = float(self._sd @ self._sd) + (each.deviation * added) ** 2
-            distance = float(self._z.sum()) - 1 - each.share * added
-            densities.append(-(distance**2 / variance + math.log(variance)) / 2)
-        return max(densities)
 
     def concealed(self, z: FloatArray, sd: FloatArray) -> list[Hypothesis]:
         """Return the likely hypotheses in which other malicious reports cancel the dropped ones.
