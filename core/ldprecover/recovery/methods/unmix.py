@@ -156,18 +156,11 @@ def _suspects(
     for item, probability in estimates.suspects.items():
         # The estimates show only what reports that pass have raised.
         raised[item] = probability if by_filters else min(probability, raised[item])
-    raised *= attack
-    likely = np.flatnonzero(raised > _SUSPECT)
-    order = likely[np.argsort(-raised[likely], kind="stable")]
-    return tuple((int(item), float(raised[item])) for item in order)
+    pairs = [(item, attack * p) for item, p in enumerate(raised.tolist())]
+    return tuple(sorted((pair for pair in pairs if pair[1] > _SUSPECT), key=lambda pair: -pair[1]))
 
 
 def _notes(conclusions: Conclusions) -> Iterator[str]:
-    if conclusions.beta:
-        yield (
-            "The share of malicious reports is the least one that shows: reports that honest users "
-            "could as well have sent, and lies told honestly, are not in it."
-        )
     if conclusions.attack == "possible" or any(p < NEAR_CERTAIN for _, p in conclusions.suspects):
         yield (
             "The reports do not tell whether an attack raised items or they are popular, and "
@@ -178,7 +171,7 @@ def _notes(conclusions: Conclusions) -> Iterator[str]:
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    has_law = oracle.crafter is not None and oracle.crafter.displacements is not None
+    has_law = oracle.crafter and oracle.crafter.displacements is not None
     return None if has_law else f"{oracle.protocol} lacks {DISPLACED_LAW}"
 
 

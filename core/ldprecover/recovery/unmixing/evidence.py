@@ -122,18 +122,17 @@ def log_p_of_set(
     """
     t, n = z.size, float(pairs[-1, -1])
     none, holder = set_laws(oracle, 2)
-    p, q = oracle.p, oracle.q
     # A report scores 1 for both items, less `slope` for each of them, less `base`.
-    slope = (holder[2] - none[2]) / (p - q)
-    base = none[2] - 2 * q * slope
+    slope = (holder[2] - none[2]) / (oracle.p - oracle.q)
+    base = none[2] - 2 * oracle.q * slope
     of_number = np.array([0.0, -slope, 1 - 2 * slope]) - base
     u, w = np.triu_indices(t, 1)
-    singles = pairs[-1, :-1].astype(np.float64)
-    scores = pairs[u, w] - slope * (singles[u] + singles[w]) - base * n
+    both, single = pairs[u, w].sum(), (t - 1) * pairs[-1, :-1].sum()
+    total = abs(float(both - slope * single - base * n * u.size))
     of_none, of_holder = float(none @ of_number**2), float(holder @ of_number**2)
     holders = np.clip(z[u] + z[w], 0.0, 1.0)
     variance = n * float((of_none + holders * (of_holder - of_none)).sum())
-    total, bound = abs(float(scores.sum())), u.size * float(np.abs(of_number).max())
+    bound = u.size * float(np.abs(of_number).max())
     log_p = -(total**2) / (2 * (variance + bound * total / 3))
     return min(0.0, log_p + price + math.log(2 * t * (t + 1)))
 
@@ -196,9 +195,9 @@ def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
         "canaries": log_p_of_canaries(oracle, z, n, inputs.canaries),
     }
     targets = np.array(inputs.targets, np.int64)
-    source = None if log_p is None or oracle.laws.report_sums is not None else inputs.reports
-    if source is not None and 2 <= targets.size <= MOST_ITEMS:
-        pairs = source.total(partial(Sample.pair_counts, items=targets))
+    reads = log_p is not None and oracle.laws.report_sums is None
+    if reads and inputs.reports is not None and 2 <= targets.size <= MOST_ITEMS:
+        pairs = inputs.reports.total(partial(Sample.pair_counts, items=targets))
         kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)
     at_hand = {kind: value for kind, value in kinds.items() if value is not None}
     reached = reach(oracle, z, n, len(at_hand), reads_reports=log_p is not None)

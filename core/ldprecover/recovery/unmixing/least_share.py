@@ -48,11 +48,9 @@ def least_by_shift(oracle: FrequencyOracle, z: FloatArray, n: int) -> float:
     Frequencies are at least 0, so a quantile of the estimates is that of the noise, or higher. Each
     malicious report lowers an item by at most q/(p - q).
     """
-    sd, d = noise_of_none(oracle, n), z.size
-    shift = 0.0
+    normal, sd, shift = NormalDist(), noise_of_none(oracle, n), 0.0
     for rank in _RANKS:
-        normal = NormalDist().inv_cdf(rank)
-        density = NormalDist().pdf(normal)
-        error = _DEVIATIONS * math.sqrt(rank * (1 - rank) / d) / density
-        shift = max(shift, sd * (normal - error) - float(np.quantile(z, rank)))
+        quantile = normal.inv_cdf(rank)
+        error = _DEVIATIONS * math.sqrt(rank * (1 - rank) / z.size) / normal.pdf(quantile)
+        shift = max(shift, sd * (quantile - error) - float(np.quantile(z, rank)))
     return shift * (oracle.p - oracle.q) / oracle.q
