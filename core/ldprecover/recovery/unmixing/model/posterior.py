@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis, Moments
+from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.types import FloatArray
 
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
-_NORMAL, _TAIL = 1.959964, 0.025  # of a normal law: deviations either side that hold 95 %
-_NEGLIGIBLE = 1e-3  # weight of a hypothesis
+_NORMAL = 2.2414  # deviations either side that hold 97.5 %: the laws of f are approximations
 _LIKELY = 0.9  # probability of an attack above which the frequencies take it into account
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
@@ -83,38 +82,18 @@ def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> 
     # The errors are those under all hypotheses.
     every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
     sd = np.sqrt(every - every**2 / every.sum())
-    moved = frequencies - mean
-    below = frequencies - np.minimum(moved, 0.0) - _end(-1, moments, weights)
-    above = _end(1, moments, weights) + np.maximum(moved, 0.0) - frequencies
+    reach = _NORMAL * np.sqrt(every)
     return Unmixed(
         frequencies,
         sd,
-        np.maximum(frequencies - np.maximum(below, 0.0), 0.0),
-        np.minimum(frequencies + np.maximum(above, 0.0), 1.0),
+        np.maximum(frequencies - reach, 0.0),
+        np.minimum(frequencies + reach, 1.0),
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
         float(weights @ [each.relation.a for each in hypotheses]),
         np.minimum(average([each.spike for each in moments]) / max(attack, _LEAST_VARIANCE), 1.0),
         assumes_attack,
     )
-
-
-def _end(sign: int, moments: Sequence[Moments], weights: FloatArray) -> FloatArray:
-    """Return the lower (-1) or upper (1) ends of intervals, which span the hypotheses.
-
-    Beyond them are the ends of the intervals of hypotheses that together weigh 2.5 % at most.
-    """
-    chosen = np.flatnonzero(weights > _NEGLIGIBLE).tolist()
-    ends = np.stack(
-        [
-            each.mean + sign * _NORMAL * np.sqrt(np.maximum(each.square - each.mean**2, 0.0))
-            for each in (moments[i] for i in chosen)
-        ]
-    )
-    order = np.argsort(-sign * ends, axis=0)
-    tails = np.cumsum(weights[chosen][order], axis=0)
-    first = (tails > _TAIL).argmax(axis=0)[None]
-    return np.take_along_axis(np.take_along_axis(ends, order, 0), first, 0)[0]
 
 
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:
