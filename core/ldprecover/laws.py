@@ -98,7 +98,7 @@ class IndependentSizes(SizeLaw):
 class HitLaw:
     """The law of |S(z) & R| for a set R of r items, known here for a single item alone.
 
-    A protocol with more structure overrides both methods.
+    A protocol with more structure overrides the methods.
     """
 
     p: float
@@ -119,13 +119,6 @@ class HitLaw:
 
         It is given that the report supports the user's item (`own`), or does not. None where that
         is not known, or depends on the items.
-        """
-        return None
-
-    def next_item_probability(self, r: int, own: bool) -> FloatArray | None:
-        """Return the probability that a report supports one item more, given j of r, j from 0 to r.
-
-        The user holds none of these r + 1 items; `own` and None are as in `other_items_law`.
         """
         return None
 
@@ -154,9 +147,6 @@ class IndependentHits(HitLaw):
 
     def other_items_law(self, r: int, own: bool) -> FloatArray:
         return binomial_law(r, self.q)
-
-    def next_item_probability(self, r: int, own: bool) -> FloatArray:
-        return np.full(r + 1, self.q)
 
     def variances(self, r: int) -> tuple[float, float]:
         p, q = self.p, self.q

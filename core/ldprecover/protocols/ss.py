@@ -231,10 +231,6 @@ class _SubsetHits(HitLaw):
     def other_items_law(self, r: int, own: bool) -> FloatArray:
         return hypergeometric_law(self.domain_size - 1, r, self.subset_size - own)
 
-    def next_item_probability(self, r: int, own: bool) -> FloatArray:
-        rest = self.subset_size - own - np.arange(r + 1)
-        return np.clip(rest / (self.domain_size - 1 - r), 0.0, 1.0)
-
     def variances(self, r: int) -> tuple[float, float]:
         k, d = self.subset_size, self.domain_size
         with_own, without = _others(d - 1, r - 1, k - 1), _others(d - 1, r - 1, k)

@@ -29,12 +29,6 @@ def rows(protocol: str, m: int) -> np.ndarray:
     return np.concatenate([oracle.perturb(items, rng), MGA(TARGETS).reports(oracle, m, rng)])
 
 
-def mask(*members: int) -> np.ndarray:
-    chosen = np.zeros(D, np.bool_)
-    chosen[list(members)] = True
-    return chosen
-
-
 @pytest.mark.parametrize(
     ("members", "joined", "bins"),
     [
@@ -49,20 +43,20 @@ def test_items_that_the_dropped_reports_raise_join_the_set(
 ) -> None:
     """A set that nobody raises is not dropped."""
     source = ReportSource(OUE_, rows("oue", 2_000))
-    result = _tested(source, [], np.arange(D), mask(*members))
+    result = _tested(source, [], np.arange(D), np.array(members))
     assert result.items.tolist() == list(joined)
     assert np.flatnonzero(result.bins).tolist() == bins
-    assert (result.score > 0) == result.raised.is_certain == bool(bins)
+    assert result.is_decided == bool(bins)
 
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
 def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
     oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
     result = shared_sets(ReportSource(oracle, reports), Tally.of(oracle, reports))
-    (dropped,) = result.dropped
+    (dropped,) = result.decided
     assert tuple(sorted(dropped.items)) == TARGETS
     assert result.tally == Tally.of(oracle, reports[~dropped.chosen(oracle, reports)])
-    assert dropped.reports == len(reports) - result.tally.n
+    assert dropped.dropped == len(reports) - result.tally.n
 
 
 def test_set_is_suspicious_even_without_dropped_reports() -> None:
@@ -76,11 +70,10 @@ def test_set_is_suspicious_even_without_dropped_reports() -> None:
 
 def test_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
     """Numbers of supported items that most honest reports have do not tell reports apart."""
-    hits = np.zeros((4, D + 1), np.int64)
-    hits[:, -1] = [90_000, 10_000, 2_000, 100]  # honest ones seldom support none of the three
-    result = _test(OUE(math.log(1.5), D), np.arange(D), mask(0, 1, 2), hits)
+    observed = np.array([90_000, 10_000, 2_000, 100])  # honest ones seldom support none of three
+    result, score = _test(OUE(math.log(1.5), D), np.arange(3), observed)
     assert result.bins[0]
-    assert result.score == 0
+    assert score == 0
 
 
 FITTED = [OUE(1.0, D), OLH(1.0, D, 4), SUE(1.0, D), SS(1.0, D, 13)]

@@ -9,12 +9,7 @@ import numpy as np
 from ldprecover.counting.tally import Tally
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, noise_sd
-from ldprecover.recovery.unmixing.filters.rules import (
-    DroppedSet,
-    next_item_probabilities,
-    other_items_laws,
-    set_laws,
-)
+from ldprecover.recovery.unmixing.filters.rules import DroppedSet, other_items_laws, set_laws
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray
 
@@ -44,49 +39,38 @@ class SetLaw(NamedTuple):
 def set_law(oracle: FrequencyOracle, dropped: DroppedSet) -> SetLaw:
     """Return the probabilities for a set whose reports in some bins are dropped."""
     passing, t, p = ~dropped.bins, dropped.items.size, oracle.p
-    outsiders, holders = set_laws(oracle, t)
-    # By whether the report supports the user's item: the laws of the other items of the set, and
-    # how often it supports one item more, given their number.
-    all_laws, all_more = other_items_laws(oracle, t), next_item_probabilities(oracle, t)
-    laws, more = other_items_laws(oracle, t - 1), next_item_probabilities(oracle, t - 1)
-    # Of a user of one item of the set, each of the other t - 1 is supported equally often.
-    others = np.arange(t) / (t - 1)
-    own, without = p * laws[0], (1 - p) * laws[1]
-    none, holder = float(outsiders @ passing), float(holders @ passing)
-    outside_none = p * all_laws[0] * all_more[0] + (1 - p) * all_laws[1] * all_more[1]
+    k = np.arange(t + 1)
+    outsiders, holders = set_laws(oracle, t) * passing
+    none, holder = float(outsiders.sum()), float(holders.sum())
+    # Each item is supported equally often, given how many of several are: of j of r, in j/r.
+    more = set_laws(oracle, t + 1)[0, 1:] * (k + 1) / (t + 1)
+    own, without = other_items_laws(oracle, t)
+    item = p * float(other_items_laws(oracle, t - 1)[0] @ passing[1:])
+    both = p * (own * k) @ passing + (1 - p) * (without * k)[1:] @ passing[:-1]
     return SetLaw(
         none=none,
         holder=holder,
-        item=float(own @ passing[1:]),
-        other=float((own * others) @ passing[1:] + (without * others) @ passing[:-1]),
-        outsider=float((outsiders * np.arange(t + 1)) @ passing) / t,
-        outside_own=p * float(all_laws[0] @ passing) / none,
-        outside_none=float(outside_none @ passing) / none,
-        outside_holder=float((own * more[0]) @ passing[1:] + (without * more[1]) @ passing[:-1])
-        / holder,
+        item=item,
+        other=(float(holders @ k) - item) / (t - 1),
+        outsider=float(outsiders @ k) / t,
+        outside_own=p * float(own @ passing) / none,
+        outside_none=float(more @ passing) / none,
+        outside_holder=float(both) / t / holder,
     )
 
 
-def passing_rates(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float]:
-    """Return p and q of honest reports of the sizes k where `sizes[k]` is set."""
-    law = oracle.laws.size_law().probabilities()
-    k = np.arange(sizes.size)
-    # The sizes of reports that support their user's item.
-    own = np.append(0.0, other_items_laws(oracle, oracle.domain_size - 1)[0])
-    share = law[sizes].sum()
-    p = float(oracle.p * own[sizes].sum() / share)
-    q = (float(k[sizes] @ law[sizes] / share) - p) / (oracle.domain_size - 1)
-    return p, q
-
-
 def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -> NoisyEstimates:
-    """Return unbiased estimates from the tally of the reports of some sizes."""
-    p, q = passing_rates(oracle, sizes)
+    """Return unbiased estimates from the tally of the reports of the sizes k with `sizes[k]`."""
+    law, d = oracle.laws.size_law().probabilities(), oracle.domain_size
+    share = float(law[sizes].sum())
+    # The sizes of reports that support their user's item.
+    own = np.append(0.0, other_items_laws(oracle, d - 1)[0])
+    p = oracle.p * float(own[sizes].sum()) / share
+    q = (float(np.flatnonzero(sizes) @ law[sizes]) / share - p) / (d - 1)
     rates = tally.counts(oracle) / tally.n
     z = (rates - q) / (p - q)
     sd = noise_sd(z, tally.n, p, q, float(np.median(rates)))
-    honest_kept = float(oracle.laws.size_law().probabilities()[sizes].sum())
-    return NoisyEstimates(z, sd, tally.n, honest_kept=honest_kept)
+    return NoisyEstimates(z, sd, tally.n, honest_kept=share)
 
 
 def unbiased(
@@ -110,9 +94,8 @@ def unbiased(
     none = q * float(np.prod(thinned))
     usual_gap = p * math.prod(each.outside_own / p for each in laws) - none
     scale, base, gap = np.ones(d), np.full(d, none), np.full(d, usual_gap)
-    effects = np.empty((len(sets), d))
-    for i, law in enumerate(laws):
-        effects[i] = ratios[i] * none * (law.outside_holder / law.outside_none - 1)
+    outside = [none * (law.outside_holder / law.outside_none - 1) for law in laws]
+    effects = np.outer(ratios * outside, np.ones(d))
     for i, (dropped, law) in enumerate(zip(sets, laws, strict=True)):
         items = dropped.items
         effects[:, items] = 0.0

@@ -1,28 +1,13 @@
 """Bins of a histogram that hold more reports than a mixture of honest laws explains."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 
-@dataclass(frozen=True, eq=False)
-class ExcessBins:
-    """The bins that are too full, and the fit of the mixture to the others, for each bin."""
-
-    bins: BoolArray
-    fit: FloatArray
-
-    def score(self, observed: Int64Array) -> float:
-        """Return by how many standard deviations the bins together exceed the fit."""
-        excess = float((observed - self.fit)[self.bins].sum())
-        return excess / float(np.sqrt(self.fit[self.bins].sum() + 1))
-
-
-def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> ExcessBins:
-    """Return the bins that exceed a fitted mixture of honest laws.
+def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> tuple[BoolArray, float]:
+    """Return the bins that exceed a fitted mixture of honest laws, and by how many deviations.
 
     `observed` holds the number of reports in each bin, `laws` the probability of each bin, of shape
     (laws, bins). The mixture is fitted by non-negative least squares, with each bin divided by its
@@ -32,21 +17,15 @@ def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> ExcessB
     """
     weights = 1 / np.sqrt(np.maximum(observed.sum() * laws.sum(axis=0), 1))
     bins = np.zeros(observed.size, np.bool_)
-    fit = _mixture(observed, laws, weights)
-    for _ in range(THRESHOLDS.most_bins):
+    while True:
+        used = np.where(bins, 0.0, weights)
+        fit = non_negative(used * observed, laws * used) @ laws
         above = observed - fit
         scores = np.where(bins | (above <= share * observed), 0.0, above / np.sqrt(fit + 1))
         worst = int(scores.argmax())
-        if scores[worst] <= THRESHOLDS.bin_score:
-            break
+        if scores[worst] <= THRESHOLDS.bin_score or bins.sum() == THRESHOLDS.most_bins:
+            return bins, float(above[bins].sum() / np.sqrt(fit[bins].sum() + 1))
         bins[worst] = True
-        fit = _mixture(observed, laws, np.where(bins, 0.0, weights))
-    return ExcessBins(bins, fit)
-
-
-def _mixture(observed: Int64Array, laws: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the non-negative combination of the laws nearest to the bins, by weighted squares."""
-    return non_negative(observed * weights, laws * weights) @ laws
 
 
 def non_negative(target: FloatArray, regressors: FloatArray) -> FloatArray:

@@ -60,7 +60,7 @@ def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
     sums, totals = scores.copy(), np.zeros(m)
     sums[rows, rows] = -np.inf
     order = rows[:, None]
-    for t in range(2, min(MOST_ITEMS, max(m // 2, _LEAST), m - 1) + 1):
+    for t in range(2, min(MOST_ITEMS, max(m // 2, _LEAST), m - 2) + 1):
         added = sums.argmax(axis=1)
         totals += sums[rows, added]
         sums += scores[added]

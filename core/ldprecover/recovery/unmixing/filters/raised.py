@@ -21,9 +21,8 @@ from ldprecover.types import FloatArray, Int64Array
 
 _LIKELY = 6.0  # of squared distance, beyond the best fit
 _RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for each item
-_LEAST = 1e-3
+_LEAST = 1e-3  # share of malicious reports, and error of what they add
 _LEAST_ITEMS = 3
-_CONCEALED = 0.5  # of what reports raise, at most: else the set may as well be popular and framed
 
 
 @dataclass(frozen=True)
@@ -41,16 +40,19 @@ class RaisedFit:
     raised: float
     concealed: float
     distance: float
-    spread: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class RaisedSet:
-    """A set of items, and the likely fits to how many of them `n` reports support, best first."""
+    """A set of items, and the likely fits to how many of them `n` reports support, best first.
+
+    Standard errors grow by the `spread` of the reports around the best fit, as in quasi-likelihood.
+    """
 
     items: Int64Array
     n: int
     fits: list[RaisedFit]
+    spread: float
 
     @classmethod
     def of(cls, oracle: FrequencyOracle, items: Int64Array, observed: Int64Array) -> "RaisedSet":
@@ -62,20 +64,17 @@ class RaisedSet:
         laws = _laws(oracle, t) if t >= _LEAST_ITEMS else ()
         each = (_fit(oracle, observed, *pair) for pair in laws)
         fits = sorted((fit for fit in each if fit), key=lambda fit: fit.distance)
-        # As in quasi-likelihood: where no mixture fits, the evidence of all is less.
-        best = fits[0].distance if fits else 0.0
-        scale = max(1.0, best / max(t - 3, 1))
-        scaled = (
-            replace(fit, spread=math.sqrt(scale), distance=(fit.distance - best) / scale)
-            for fit in fits
-        )
-        return cls(items, int(observed.sum()), [fit for fit in scaled if fit.distance <= _LIKELY])
+        least = fits[0].distance if fits else 0.0
+        scale = max(1.0, least / max(t - 3, 1))
+        scaled = (replace(fit, distance=(fit.distance - least) / scale) for fit in fits)
+        likely = [fit for fit in scaled if fit.distance <= _LIKELY]
+        return cls(items, int(observed.sum()), likely, math.sqrt(scale))
 
     @property
     def is_certain(self) -> bool:
-        """Whether every likely fit raises the set by more than half of what is not concealed."""
+        """Whether every likely fit raises the set by more than twice what it conceals."""
         return bool(self.fits) and all(
-            (1 - _CONCEALED) * fit.raised > fit.concealed + fit.error for fit in self.fits
+            fit.raised > 2 * (fit.concealed + fit.error) for fit in self.fits
         )
 
 
@@ -131,23 +130,22 @@ def additions(
     sets = [each for each in sets if each.fits]
     passing, evidence = estimates.n / estimates.honest_kept, 0.0
     for rank in range(max((len(each.fits) for each in sets), default=0)):
-        fits = [each.fits[min(rank, len(each.fits) - 1)] for each in sets]
-        malicious = sum(each.n * fit.malicious for each, fit in zip(sets, fits, strict=True))
+        fits = [(each, each.fits[min(rank, len(each.fits) - 1)]) for each in sets]
+        malicious = sum(each.n * fit.malicious for each, fit in fits)
         honest = min((sets[0].n - malicious) / passing, 1 - _LEAST)
         added = np.zeros(estimates.z.size)
-        for each, fit in zip(sets, fits, strict=True):
+        for each, fit in fits:
             total = float(estimates.z[each.items].sum()) - honest * fit.holders
             added[each.items] = total / each.items.size
-        total, error = float(added.sum()), math.hypot(*(fit.error * fit.spread for fit in fits))
-        share = 1 - honest
-        if not rank:
-            evidence = (total / error) ** 2 / 2
+        error = max(math.hypot(*(fit.error * each.spread for each, fit in fits)), _LEAST)
+        share, total = 1 - honest, float(added.sum())
+        evidence = evidence if rank else (total / error) ** 2 / 2
         displaced = np.where(added, added, (share - total) / np.count_nonzero(added == 0))
         for by_law in (displaced,) if oracle.fixed_size else (displaced, added):
             yield Addition(
                 share,
                 share * min(error / max(abs(total), _LEAST), 1.0),
-                evidence - sum(fit.distance for fit in fits) / 2,
+                evidence - sum(fit.distance for _, fit in fits) / 2,
                 by_law / share,
                 all(each.is_certain for each in sets),
             )

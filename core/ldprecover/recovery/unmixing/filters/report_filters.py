@@ -23,7 +23,7 @@ from ldprecover.recovery.unmixing.filters.raised import RaisedSet, additions
 from ldprecover.recovery.unmixing.filters.rules import (
     DroppedSet,
     SizedTally,
-    set_histogram,
+    hits_by_item,
     sized_tally,
     tally_of_sizes,
 )
@@ -70,45 +70,44 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     if oracle.fixed_size is None:
         log_p = min(log_p, log_p_of_sizes(first.sizes, law))
         malicious = max(malicious, least_number(law[None], first.sizes))
-    undecided = tuple(each for each in sets.undecided if each.items.size > _FEW)
-    estimates, raised = None, undecided
+    estimates: NoisyEstimates | None = None
     notes: tuple[str, ...] = ()
-    if sets.dropped and sets.tally.n:
-        estimates = unbiased(oracle, sets.tally, sets.dropped)
-        raised = (*sets.dropped, *undecided) if estimates else ()
+    raising = [each for each in sets.undecided if each.items.size > _FEW]
+    if sets.decided and sets.tally.n:
+        estimates = unbiased(oracle, sets.tally, sets.decided)
         if estimates is None:
-            shared = np.sort(np.concatenate([each.items for each in sets.dropped])).tolist()
+            shared = np.sort(np.concatenate([each.items for each in sets.decided])).tolist()
             note = (
                 f"Many reports share {indices_named(shared)}, but then most of the users would "
                 "hold one of these, so no report was dropped for it."
             )
             notes = (note,)
         else:
-            dropped = tuple(
-                Dropped("shared items", _description(each), each.reports) for each in sets.dropped
-            )
-            estimates = replace(estimates, dropped=dropped)
+            raising = [*sets.decided, *raising]
+            dropped = (Dropped("shared items", _text(each), each.dropped) for each in sets.decided)
+            estimates = replace(estimates, dropped=tuple(dropped))
     if estimates is None:
         estimates = _by_sizes(source, first, law)
-        notes += estimates.notes
+    # Items that hardly fall without the dropped reports were not raised: others of the set were.
+    fall = oracle.estimate(first.tally.counts(oracle), first.tally.n) - estimates.z
+    is_visible = fall >= _VISIBLE * estimates.sd
     suspects = {
-        item: float(each.raised.is_certain) for each in raised for item in each.items.tolist()
+        item: float(each.raised.is_certain and (is_visible[item] or not each.is_decided))
+        for each in raising
+        for item in each.items.tolist()
     }
-    if estimates.dropped:
-        received = oracle.estimate(first.tally.counts(oracle), first.tally.n)
-        for each in sets.dropped:
-            for item in each.items.tolist():
-                if received[item] - estimates.z[item] < _VISIBLE * estimates.sd[item]:
-                    suspects[item] = 0.0  # others of the set were raised
-    shares = [each.raised for each in raised]
+    raised = [each.raised for each in raising]
     if targets:
-        items = np.array(targets)
-        shares = [RaisedSet.of(oracle, items, source.total(partial(set_histogram, items=items)))]
+        raised = []
+        if len(targets) <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
+            items, members = np.array(targets), np.ones(len(targets), np.bool_)
+            hits = source.total(partial(hits_by_item, items=items, members=members))
+            raised = [RaisedSet.of(oracle, items, hits[:, -1])]
     return replace(
         estimates,
         suspects=dict(sorted(suspects.items())),
-        additions=tuple(additions(oracle, estimates, shares)),
-        notes=notes,
+        additions=tuple(additions(oracle, estimates, raised)),
+        notes=(*notes, *estimates.notes),
         log_p=min(math.log(2) + log_p, 0.0),
         malicious=malicious,
     )
@@ -117,19 +116,19 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
 def _by_sizes(source: ReportSource, first: SizedTally, law: FloatArray) -> NoisyEstimates:
     """Return the estimates without the reports of sizes that are too frequent."""
     oracle, tally = source.oracle, first.tally
-    bad = excess_bins(first.sizes, law[None], THRESHOLDS.size_excess).bins
+    bad, _ = excess_bins(first.sizes, law[None], THRESHOLDS.size_excess)
+    every = unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
     if not bad.any() or law[bad].sum() > THRESHOLDS.honest_loss:
-        return unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
+        return every
     removed = source.total(partial(tally_of_sizes, sizes=bad))
     if removed.n == tally.n:
-        estimates = unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
-        return replace(estimates, notes=("No report was filtered out: all would be.",))
+        return replace(every, notes=("No report was filtered out: all would be.",))
     text = f"reports whose number of supported items is {_numbers_as_text(bad & (first.sizes > 0))}"
     dropped = Dropped("frequent sizes", f"{text}, which too many do", removed.n)
     return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,))
 
 
-def _description(dropped: DroppedSet) -> str:
+def _text(dropped: DroppedSet) -> str:
     items = indices_named(np.sort(dropped.items).tolist())
     return f"reports that support {_numbers_as_text(dropped.bins)} of {items}, which too many do"
 

@@ -53,23 +53,9 @@ def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, Float
     The first is for a report that supports its user's item, the second for one that does not.
     """
     hits = required(oracle.laws.hits, oracle.protocol, HITS)
-    return _laws_by_own(oracle, hits.other_items_law, r)
-
-
-def next_item_probabilities(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
-    """Return how often a report supports one item more, given that it supports j of r others.
-
-    The user holds none of these r + 1 items. As in `other_items_laws`, the first is for a report
-    that supports its user's item.
-    """
-    hits = required(oracle.laws.hits, oracle.protocol, HITS)
-    return _laws_by_own(oracle, hits.next_item_probability, r)
-
-
-def _laws_by_own(
-    oracle: FrequencyOracle, law: Callable[[int, bool], FloatArray | None], r: int
-) -> tuple[FloatArray, FloatArray]:
-    with_own, without = (required(law(r, own), oracle.protocol, HITS) for own in (True, False))
+    with_own, without = (
+        required(hits.other_items_law(r, own), oracle.protocol, HITS) for own in (True, False)
+    )
     return with_own, without
 
 
@@ -122,8 +108,3 @@ def hits_by_item(sample: Sample, *, items: Int64Array, members: BoolArray) -> In
     exactly = numbers == np.arange(np.count_nonzero(members) + 1)[:, None]
     every = np.concatenate([bits, np.ones((1, len(sample)), np.bool_)])
     return sample.joint(sample.lines(exactly), sample.lines(every))
-
-
-def set_histogram(sample: Sample, *, items: Int64Array) -> Int64Array:
-    """Return how many of the reports support k of the t items, k = 0..t."""
-    return sample.bincount(np.count_nonzero(sample.supports(items), axis=1), items.size + 1)

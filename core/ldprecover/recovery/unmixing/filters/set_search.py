@@ -34,27 +34,27 @@ from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 @dataclass(frozen=True, eq=False)
 class SharedSet(DroppedSet):
-    """A set that reports share, with the score of its `bins`, 0 if no reports are dropped.
+    """A set that reports share, and the `bins` that are dropped.
 
     `raised` is what malicious reports added to it, `malicious` the least number of these by it, and
-    `reports` how many are dropped. `others` are further items that the reports in the bins raise.
+    `dropped` the number of reports in the bins. The set is decided if the bins are far too full
+    and it is certain that reports raise it.
     """
 
-    score: float
     raised: RaisedSet
-    others: Int64Array
     malicious: float
-    reports: int = 0
+    is_decided: bool
+    dropped: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """The sets whose reports are `dropped`, those `undecided`, and the tally of the other reports.
+    """The sets, those whose reports are dropped first, and the tally of the other reports.
 
     `log_p` is ln p of the pairs of the first set.
     """
 
-    dropped: tuple[SharedSet, ...]
+    decided: tuple[SharedSet, ...]
     undecided: tuple[SharedSet, ...]
     tally: Tally
     log_p: float
@@ -62,39 +62,36 @@ class SharedSets:
     @property
     def malicious(self) -> float:
         """The least number of malicious reports by the sets."""
-        return max(
-            sum(each.malicious for each in self.dropped),
-            max((each.malicious for each in self.undecided), default=0.0),
-        )
+        least = [sum(each.malicious for each in self.decided)]
+        return max(least + [each.malicious for each in self.undecided])
 
 
 def shared_sets(source: ReportSource, tally: Tally) -> SharedSets:
     """Return the sets among all reports, of this tally. Up to four passes for each set."""
     oracle = source.oracle
-    dropped: list[SharedSet] = []
+    decided: list[SharedSet] = []
     undecided: list[SharedSet] = []
-    log_p = 0.0
-    for number in range(THRESHOLDS.rounds):
+    searched = np.zeros(oracle.domain_size, np.bool_)
+    log_p: float | None = None
+    for _ in range(THRESHOLDS.rounds):
         order = np.argsort(-tally.counts(oracle), kind="stable")
-        searched = np.concatenate(
-            [np.empty(0, np.int64), *(each.items for each in dropped + undecided)]
-        )
-        items = order[~np.isin(order, searched)][: THRESHOLDS.pair_items]
-        counts = total_over_passing(source, partial(Sample.pair_counts, items=items), dropped)
+        items = order[~searched[order]][: THRESHOLDS.pair_items]
+        counts = total_over_passing(source, partial(Sample.pair_counts, items=items), decided)
         scores = pair_scores(counts, oracle)
         members, score = best_set(scores)
-        if not number:
+        if log_p is None:
             log_p = _log_p_of_pairs(oracle, counts, scores, members)
         if score <= THRESHOLDS.suspicious:
             break
-        best = _tested(source, dropped, items, np.isin(np.arange(items.size), members))
-        if not best.score or not best.raised.is_certain:
+        best = _tested(source, decided, items, members)
+        searched[best.items] = True
+        if not best.is_decided:
             undecided.append(best)
             continue
-        passing = total_over_passing(source, Sample.tally, [*dropped, best])
-        dropped.append(replace(best, reports=tally.n - passing.n))
+        passing = total_over_passing(source, Sample.tally, [*decided, best])
+        decided.append(replace(best, dropped=tally.n - passing.n))
         tally = passing
-    return SharedSets(tuple(dropped), tuple(undecided), tally, log_p)
+    return SharedSets(tuple(decided), tuple(undecided), tally, log_p or 0.0)
 
 
 def _log_p_of_pairs(
@@ -116,54 +113,45 @@ def _log_p_of_pairs(
 
 
 def _tested(
-    source: ReportSource, dropped: list[SharedSet], items: Int64Array, members: BoolArray
+    source: ReportSource, decided: list[SharedSet], items: Int64Array, members: Int64Array
 ) -> SharedSet:
     """Return the test of a set, or of the set with the items that its reports raise too.
 
-    `members` are those of the items that are in the set.
+    `members` are the places of the set among the items.
     """
-    measure = partial(hits_by_item, items=items, members=members)
-    test = _test(source.oracle, items, members, total_over_passing(source, measure, dropped))
-    wider = members | np.isin(items, test.others)
-    if not test.others.size or wider.sum() > MOST_ITEMS:
-        return test
-    measure = partial(hits_by_item, items=items, members=wider)
-    other = _test(source.oracle, items, wider, total_over_passing(source, measure, dropped))
-    return max(
-        test, other, key=lambda each: (each.score > 0 and each.raised.is_certain, each.score)
-    )
+    chosen, tests = np.isin(np.arange(items.size), members), []
+    for _ in range(2):
+        measure = partial(hits_by_item, items=items, members=chosen)
+        hits = total_over_passing(source, measure, decided)
+        test, score = _test(source.oracle, items[chosen], hits[:, -1])
+        tests.append((test, score))
+        wider = chosen | (score > 0) & _raised(hits, test.bins)
+        if wider.sum() > MOST_ITEMS or (wider == chosen).all():
+            break
+        chosen = wider
+    return max(tests, key=lambda each: (each[0].is_decided, each[1]))[0]
 
 
 def _test(
-    oracle: FrequencyOracle, items: Int64Array, members: BoolArray, hits: Int64Array
-) -> SharedSet:
-    """Return the test of a set; `hits[k]` counts the reports that support k of it, by item."""
-    observed = hits[:, -1]
-    laws = set_laws(oracle, observed.size - 1)
-    excess = excess_bins(observed, laws, THRESHOLDS.set_excess)
-    bins, score = excess.bins, excess.score(observed)
-    others = np.zeros(items.size, np.bool_)
-    honest = laws[0, bins].sum()  # probability of the bins for a user of no item of the set
-    if not bins.any() or honest > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
+    oracle: FrequencyOracle, items: Int64Array, observed: Int64Array
+) -> tuple[SharedSet, float]:
+    """Return the test of a set of which `observed[k]` reports support k items, and its score.
+
+    The score is 0 unless the bins are far too full, and few honest reports are in them.
+    """
+    laws = set_laws(oracle, items.size)
+    bins, score = excess_bins(observed, laws, THRESHOLDS.set_excess)
+    if laws[0, bins].sum() > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
         score = 0.0
-    else:
-        others = ~members & _raised(hits, bins)
-    return SharedSet(
-        items[members],
-        bins,
-        score,
-        RaisedSet.of(oracle, items[members], observed),
-        items[others],
-        least_of_set(oracle, observed),
-    )
+    raised = RaisedSet.of(oracle, items, observed)
+    is_decided = score > 0 and raised.is_certain
+    return SharedSet(items, bins, raised, least_of_set(oracle, observed), is_decided), score
 
 
 def _raised(hits: Int64Array, bins: BoolArray) -> BoolArray:
     """Return the items that reports in the bins support more often than others, by 5 deviations."""
     inside, outside = hits[bins].sum(axis=0), hits[~bins].sum(axis=0)
-    n_in, n_out = int(inside[-1]), int(outside[-1])
-    if not n_in or not n_out:
-        return np.zeros(hits.shape[1] - 1, np.bool_)
+    n_in, n_out = max(int(inside[-1]), 1), max(int(outside[-1]), 1)
     share = (inside + outside)[:-1] / (n_in + n_out)
     deviation = np.sqrt(share * (1 - share) * (1 / n_in + 1 / n_out))
     gap = inside[:-1] / n_in - outside[:-1] / n_out
