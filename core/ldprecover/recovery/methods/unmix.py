@@ -105,7 +105,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             estimates.z,
             estimates.sd,
             known_items=KnownItems(
-                inputs.targets or tuple(estimates.suspects),
+                inputs.targets or tuple(estimates.suspects if estimates.are_raised else ()),
                 not inputs.targets,
                 estimates.additions,
                 inputs.canaries,
@@ -132,7 +132,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         attack=evidence.word,
         attack_probability=evidence.probability,
         beta=min(least, 1.0) if evidence.p_value < LEVEL else 0.0,
-        suspects=_suspects(oracle, estimates, unmixed, evidence.probability),
+        suspects=_suspects(estimates, unmixed, evidence.probability),
         dropped=estimates.dropped,
         history_weight=None if history is None else unmixed.p_history,
     )
@@ -148,11 +148,11 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
 
 
 def _suspects(
-    oracle: FrequencyOracle, estimates: NoisyEstimates, unmixed: Unmixed, attack: float
+    estimates: NoisyEstimates, unmixed: Unmixed, attack: float
 ) -> tuple[tuple[int, float], ...]:
     """Return the items that reports probably raised, the likeliest first, with probabilities."""
     raised = unmixed.spikes.copy()
-    by_filters = bool(estimates.dropped) and oracle.laws.report_sums is None
+    by_filters = bool(estimates.dropped) and estimates.dropped_raised
     for item, probability in estimates.suspects.items():
         # The estimates show only what reports that pass have raised.
         raised[item] = probability if by_filters else min(probability, raised[item])

@@ -11,12 +11,17 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.unmixing.cells import without_full_cells
+from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
 from ldprecover.types import FloatArray
 
 _NO_SEARCH = (
     f"No set of items that reports share was searched: there are more than {MOST_CELLS:,} kinds of "
     "reports."
+)
+_NOT_NAMED = (
+    "The frequent reports support many items alike: they do not tell which of these an attack "
+    "raised."
 )
 _STEP = math.log(1.1)  # deviations are rounded to powers of 1.1: few are distinct
 _LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
@@ -30,17 +35,21 @@ class NoisyEstimates:
 
     `sd` are the standard deviations of the noise of z, given what each user holds. `suspects` are
     the items that too many reports share, with the probability by these reports alone that they
-    raised them. `dropped` are the reports left out, `honest_kept` is the probability that
-    an honest report passes, and `notes` are sentences on the filters. `additions` are what those
-    that pass may have added to the named targets, or else to the suspects, by a histogram. `log_p`
-    is ln p of the joint law of the reports' items, None where they were not read, and `malicious`
-    the least number of malicious reports by it.
+    raised them; `dropped_raised` is false if the dropped reports do not tell which they raised,
+    and `are_raised` if the others show no attack on them.
+    `dropped` are the reports left out, `honest_kept` is the probability that an honest report
+    passes, and `notes` are sentences on the filters. `additions` are what those that pass may have
+    added to the named targets, or else to the suspects, by a histogram. `log_p` is ln p of the
+    joint law of the reports' items, None where they were not read, and `malicious` the least number
+    of malicious reports by it.
     """
 
     z: FloatArray
     sd: FloatArray
     n: int
     suspects: Mapping[int, float] = field(default_factory=dict)
+    dropped_raised: bool = True
+    are_raised: bool = True
     dropped: tuple[Dropped, ...] = ()
     honest_kept: float = 1.0
     notes: tuple[str, ...] = ()
@@ -87,7 +96,19 @@ def estimates_of_histogram(
         suspects = dict(
             zip(raised_set.items.tolist(), raised_set.probabilities.tolist(), strict=True)
         )
+    # Dropped reports name a set only if they support each of its items more than all others.
+    added = cells.sums.counts(histogram - filled)
+    is_suspect = np.isin(np.arange(z.size), list(suspects))
+    named = bool(suspects) and min(suspects.values()) > _IDENTIFIED
+    named = named and float(added[is_suspect].min()) > float(added[~is_suspect].max())
     raised = targets or tuple(suspects)
+    additions = tuple(search.additions_for(raised)) if len(raised) > 1 else ()
+    if not targets and all(each.log_likelihood < THRESHOLDS.set_evidence for each in additions):
+        additions = ()  # the other reports show no attack
+        suspects = suspects if named else {}
+    notes = [_NO_SEARCH] if cells.sums.number > MOST_CELLS else []
+    if cells.dropped.size and not suspects and not targets:
+        notes.append(_NOT_NAMED)
     number = cells.dropped.size
     of_others = float(filled[cells.dropped].sum())
     kinds = "one kind of report" if number == 1 else f"{number:,} kinds of reports"
@@ -99,10 +120,12 @@ def estimates_of_histogram(
         suspects=suspects,
         dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
-        additions=tuple(search.additions_for(raised)) if len(raised) > 1 else (),
+        additions=additions,
         log_p=min(math.log(2) + min(log_p, -score), 0.0),
         malicious=max(dropped - of_others - 3 * math.sqrt(dropped + of_others), 0.0),
-        notes=(_NO_SEARCH,) if cells.sums.number > MOST_CELLS else (),
+        notes=tuple(notes),
+        dropped_raised=named,
+        are_raised=bool(additions),
     )
 
 

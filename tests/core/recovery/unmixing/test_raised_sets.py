@@ -107,3 +107,24 @@ def test_harmless_reports_take_nothing_from_popular_items(number: int) -> None:
     tally = oracle.simulation.honest_tally(users, rng) + Tally(fakes, 10_526)
     projected = project_simplex(oracle.estimate(tally.counts(oracle), tally.n))
     assert error(recovered(oracle, tally).recovered, truth) < error(projected, truth) / 0.8
+
+
+def suspects(domain_size: int, targets: tuple[int, ...]) -> Recovery:
+    """Return the recovery from an attack on five items with seven buckets."""
+    oracle, rng = LLH(2.0, domain_size, 7), np.random.default_rng(12)
+    users = rng.multinomial(95_000, np.full(domain_size, 1 / domain_size))
+    fakes = make_attack("mga", targets=targets).reports(oracle, 5_000, rng)
+    return recovered(oracle, oracle.simulation.honest_tally(users, rng) + Tally.of(oracle, fakes))
+
+
+def test_dropped_reports_name_items_that_only_they_support_most() -> None:
+    conclusions = suspects(1024, (73, 264, 505, 748, 999)).conclusions
+    assert conclusions is not None
+    assert sorted(item for item, _ in conclusions.suspects) == [73, 264, 505, 748, 999]
+
+
+def test_note_says_that_dropped_reports_support_many_items_alike() -> None:
+    result = suspects(60, (5, 15, 25, 35, 45))
+    assert result.conclusions is not None
+    assert not result.conclusions.suspects
+    assert any("support many items alike" in note for note in result.notes)
