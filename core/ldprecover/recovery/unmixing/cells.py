@@ -57,8 +57,9 @@ class Cells:
         least-squares expectation of all cells by it.
         """
         filled = histogram.astype(np.float64)
-        filled[self.dropped] = 0.0
-        filled[self.dropped] = self._inverse @ self._projected(filled)[self.dropped]
+        if self.dropped.size:  # a transform of 10^6 cells takes 0.4 s
+            filled[self.dropped] = 0.0
+            filled[self.dropped] = self._inverse @ self._projected(filled)[self.dropped]
         return filled, self._projected(filled)
 
     def residual(self, histogram: FloatArray | Int64Array) -> FloatArray:

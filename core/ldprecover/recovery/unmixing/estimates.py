@@ -89,7 +89,8 @@ def estimates_of_histogram(
     usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))
     sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation))
     search = SetSearch(cells, histogram)
-    raised_set = search.best(cells.sums.counts(histogram.astype(np.float64)))
+    poisoned = tally.counts(oracle)
+    raised_set = search.best(poisoned)
     score = 0.0 if raised_set is None else raised_set.evidence
     suspects = {}
     if raised_set is not None and not targets and raised_set.probabilities.mean() > _IDENTIFIED:
@@ -97,7 +98,7 @@ def estimates_of_histogram(
             zip(raised_set.items.tolist(), raised_set.probabilities.tolist(), strict=True)
         )
     # Dropped reports name a set only if they support each of its items more than all others.
-    added = cells.sums.counts(histogram - filled)
+    added = poisoned - cells.sums.counts(filled)
     is_suspect = np.isin(np.arange(z.size), list(suspects))
     named = bool(suspects) and min(suspects.values()) > _IDENTIFIED
     named = named and float(added[is_suspect].min()) > float(added[~is_suspect].max())

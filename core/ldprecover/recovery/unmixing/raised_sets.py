@@ -76,7 +76,7 @@ class SetSearch:
         self._excess = (histogram - expected) * self._is_sent
         self._content = float(expected @ expected / expected.sum())  # of a report's cell, the mean
 
-    def best(self, estimates: FloatArray) -> RaisedSet | None:
+    def best(self, estimates: FloatArray | Int64Array) -> RaisedSet | None:
         """Return the set of most evidence, or None if that is below `THRESHOLDS.set_evidence`.
 
         A search adds and removes one item at a time. It starts from the highest estimates, and
