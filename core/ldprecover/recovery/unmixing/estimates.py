@@ -11,6 +11,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.unmixing.cells import without_full_cells
+from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
 from ldprecover.types import FloatArray
@@ -23,7 +24,6 @@ _NOT_NAMED = (
     "The frequent reports support many items alike: they do not tell which of these an attack "
     "raised."
 )
-_STEP = math.log(1.1)  # deviations are rounded to powers of 1.1: few are distinct
 _LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
 _IDENTIFIED = 0.5  # mean probability of a set's items, below which others could be in their place
 _CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users
@@ -150,8 +150,3 @@ def noise_sd(
     frequency = np.where(z > _CLEAR * base, np.minimum(z, 1.0), 0.0)
     variance = np.maximum(none + frequency * (p * (1 - p) - q * (1 - q)), _LEAST * none)
     return base * rounded(np.sqrt(variance / none))
-
-
-def rounded(factors: FloatArray) -> FloatArray:
-    """Return factors of deviations, rounded to powers of 1.1: then few deviations are distinct."""
-    return np.exp(_STEP * np.round(np.log(factors) / _STEP))

@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.unmixing.estimates import rounded
-from ldprecover.recovery.unmixing.model.density import grid_over
+from ldprecover.recovery.unmixing.model.density import grid_over, rounded
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import History, Mixture
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection

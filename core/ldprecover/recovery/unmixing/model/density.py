@@ -4,7 +4,8 @@ Items with equal noise share an inverse transform. If they are few and the produ
 inverse transform is summed at these items alone.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 
 _LEAST, _MOST = 256, 16384  # points of a grid
 _REACH = 7  # standard deviations of noise kept apart on the circle: 1e-12 wraps around
+_STEP = math.log(1.1)  # of factors of deviations
 _WORTH = 4  # transforms per item above which the direct sum is faster
 
 
@@ -113,9 +115,14 @@ class GridPositions:
         return densities
 
 
-def groups(sd: FloatArray, grid: Grid, among: Sequence[BoolArray]) -> Iterator[NoiseGroup]:
-    """Yield the groups of equal noise within each of the disjoint sets `among`."""
-    for members in among:
-        for level in np.unique(sd[members]):
-            items = np.flatnonzero(members & (sd == level))
+def groups(sd: FloatArray, grid: Grid, kinds: BoolArray | Int64Array) -> Iterator[NoiseGroup]:
+    """Yield the groups of items of one kind and of equal noise."""
+    for kind in np.unique(kinds):
+        for level in np.unique(sd[kinds == kind]):
+            items = np.flatnonzero((kinds == kind) & (sd == level))
             yield NoiseGroup(items, grid.damping(float(level)), grid)
+
+
+def rounded(factors: FloatArray) -> FloatArray:
+    """Return factors of deviations, rounded to powers of 1.1: then few deviations are distinct."""
+    return np.exp(_STEP * np.round(np.log(factors) / _STEP))

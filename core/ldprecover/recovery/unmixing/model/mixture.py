@@ -1,13 +1,12 @@
 """The model of a round on a grid: the law of its frequencies, spikes and noise."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import Grid, GridPositions, groups
+from ldprecover.recovery.unmixing.model.density import Grid, GridPositions, groups, rounded
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
     Hypothesis,
@@ -22,7 +21,6 @@ from ldprecover.types import ComplexArray, FloatArray
 
 _ROWS = 4  # transforms of the moments: f^0, f^1, f^2, and no spike
 _LEAST_VARIANCE = 1e-12  # of the frequencies' sum before the round
-_STEP = math.log(1.15)  # deviations with a history are rounded to powers of 1.15: few are distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +37,7 @@ class History:
     def deviations(self, sd: FloatArray) -> FloatArray:
         """Return the deviations from the means, of estimates with noise sd, nearly."""
         tau = np.sqrt(sd**2 + self.variance)
-        least = float(tau.min())
-        return np.asarray(least * np.exp(_STEP * np.round(np.log(tau / least) / _STEP)))
+        return tau.min() * rounded(tau / tau.min())
 
 
 class Mixture:
@@ -72,9 +69,8 @@ class Mixture:
         empty[list(canaries)] = True
         self._inside, self._empty = inside, empty
         self._tau = sd if history is None else history.deviations(sd)
-        self._all = tuple(groups(self._tau, grid, [~empty, empty]))
-        apart = [inside & ~empty, ~inside & ~empty, inside & empty, ~inside & empty]
-        self._split = tuple(groups(self._tau, grid, apart)) if targets else ()
+        self._all = tuple(groups(self._tau, grid, empty))
+        self._split = tuple(groups(self._tau, grid, empty + 2 * inside))
 
     def hypotheses(
         self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float

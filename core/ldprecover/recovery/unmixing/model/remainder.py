@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import grid_over
-from ldprecover.recovery.unmixing.model.free_levels import free_levels
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.relations import Relation
-from ldprecover.recovery.unmixing.model.shapes import shapes
+from ldprecover.recovery.unmixing.model.shapes import free_levels, shapes
 from ldprecover.recovery.unmixing.model.spikes import NONE, on_targets
 from ldprecover.types import FloatArray
 
@@ -59,5 +58,5 @@ def remainder_hypotheses(
     relation = Relation(honest, 0.0, 0.0, log_weight)
     possible = np.ones(z.size, np.bool_)
     possible[list(canaries)] = False
-    free = free_levels(z[possible] / honest, sd[possible] / honest).shape
+    free = free_levels(z[possible] / honest, sd[possible] / honest)
     yield from model.hypotheses((*listed, free), [(relation, NONE)], log_prior)

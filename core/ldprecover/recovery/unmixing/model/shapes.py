@@ -1,6 +1,6 @@
-"""Shapes: laws that the frequencies of a round's items may follow, each of mean 1/d.
+"""Laws that the frequencies of a round's items may follow: shapes of mean 1/d, or free levels.
 
-They are generic: the same for all data. A shape may have a share of items that nobody holds.
+Shapes are generic: the same for all data. One may have a share of items that nobody holds.
 """
 
 import math
@@ -12,6 +12,11 @@ import numpy as np
 from ldprecover.recovery.unmixing.model.density import Grid
 from ldprecover.types import FloatArray
 
+_STEPS = 60  # of the EM algorithm; more of them fit the noise
+_NODES_PER_DEVIATION = 3
+_MOST_NODES = 3000  # beyond, nodes are further apart
+_FAINT = 0.02  # expected items of a node, below which it has none
+_LEAST_DENSITY = 1e-300
 _NODES = 301  # of a law, before it is spread to half the grid's step
 _ZEROS = (0.0, 0.5, 0.85)  # shares of items that nobody holds
 _HALVINGS = 60  # of a logarithm: its scale is exact to double precision
@@ -114,3 +119,42 @@ def shapes(d: int, *, flat: bool) -> tuple[Shape, ...]:
     listed = [shape for shape in listed if d * (1 - shape.zero) >= 2]
     even = -math.log(len(listed))
     return tuple(replace(shape, log_prior=shape.log_prior + even) for shape in listed)
+
+
+def free_levels(z: FloatArray, sd: FloatArray) -> Shape:
+    """Return the law of any levels under which d estimates z with noise sd are the most likely.
+
+    It shows that the frequencies need no attack where they follow none of the shapes (Kiefer and
+    Wolfowitz, 1956). The weights of evenly spaced nodes are found by expectation maximisation. Each
+    is spread by the error of the mean of the items around it, as bare levels would be more certain
+    than the estimates they come from. The log prior is minus ln d for each level: what it costs to
+    choose it among the data.
+    """
+    d, usual = z.size, float(np.median(sd))
+    top = max(float(z.max()), 0.0) + usual
+    step = max(usual / _NODES_PER_DEVIATION, top / _MOST_NODES)
+    nodes = np.arange(0.0, top + step, step)
+    # Estimates closer than nodes are one.
+    places, first, number = np.unique(np.rint(z / step), return_index=True, return_counts=True)
+    deviations = np.maximum(sd[first], step)
+    kernel = _normal(step * places[:, None] - nodes, deviations[:, None])
+    weights = np.full(nodes.size, 1 / nodes.size)
+    for _ in range(_STEPS):
+        density = np.maximum(kernel @ weights, _LEAST_DENSITY)
+        weights *= (number / density) @ kernel / d
+    present = weights * d > _FAINT
+    around = np.append(np.insert(weights, 0, 0.0), 0.0)
+    levels = np.count_nonzero(present & (weights >= around[:-2]) & (weights > around[2:]))
+
+    centres, items = nodes[present], weights[present] * d
+    widths = np.interp(centres, step * places, deviations)
+    near = np.exp(-(((centres[:, None] - centres) / widths[:, None]) ** 2) / 2) @ items
+    widths = np.maximum(widths / np.sqrt(np.maximum(near, 1.0)), step / 2)
+    spread = _normal(centres[:, None] - nodes, widths[:, None])
+    smooth = items @ (spread / spread.sum(axis=1, keepdims=True))
+    return Shape(np.minimum(nodes, 1.0), smooth / smooth.sum(), log_prior=-levels * math.log(d))
+
+
+def _normal(x: FloatArray, sd: FloatArray) -> FloatArray:
+    """Return the densities of normal laws of mean 0 at x."""
+    return np.exp(-((x / sd) ** 2) / 2) / (sd * math.sqrt(2 * math.pi))
