@@ -110,8 +110,7 @@ class _Unmixer:
         self._top = max(float(z.max()), 0.0) + largest
         finest = middle / (2 * math.sqrt(z.size))
         self._family = partial(AttackFamily, self.sums, largest, finest)
-        # Equal spikes on all items are a shift, and would be counted twice where it is searched.
-        self._spikes = on_some(z.size, uniform=not self.sums.displacements)
+        self._spikes = on_some(z.size)
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
         # attacked items would be the popular ones.
         self._all_known = known_items.shared or not self.sums.displacements
@@ -146,7 +145,7 @@ class _Unmixer:
         grid = grid_over(float(z.min()), self._top, float(sd.min()), float(sd.max()))
         model = Mixture(z, sd, grid, targets, known_items.canaries)
         log_prior = self._log_attack + math.log(1 - PRIOR.attack_on_targets if targets else 1.0)
-        families = [self._family(log_prior, self._laws, on_some(z.size, uniform=False))]
+        families = [self._family(log_prior, self._laws, self._spikes)]
         if targets and not known_items.additions:
             spikes = on_targets(targets, z.size, all_known=self._all_known)
             on_them = self._log_attack + math.log(PRIOR.attack_on_targets / 2)  # shifted, or not
@@ -156,7 +155,7 @@ class _Unmixer:
             yield from family.hypotheses(model)
         encoded = self.sums.encoded_reports()
         if encoded is not None:
-            choices = [(encoded, each) for each in on_some(z.size, uniform=True)]
+            choices = [(encoded, each) for each in self._spikes]
             yield from model.hypotheses(self._laws, choices, log_prior)
 
     def _known_additions(self) -> list[Hypothesis]:

@@ -134,7 +134,7 @@ class Mixture:
         density = m[0] + self._floor
         share = np.zeros(d)  # the probability before the round that each item has a spike
         if relation.rho:
-            share = np.where(self._inside, spikes.share(d), spikes.share_of_others(d))
+            share = np.where(self._inside, spikes.share(d), spikes.share(d, others=True))
         # An estimate that the law does not explain stays: 0 below 0, else the frequency with its
         # noise, or 1/d if a spike may explain it.
         own = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / a, 0.0, 1.0)))

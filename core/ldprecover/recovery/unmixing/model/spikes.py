@@ -29,20 +29,21 @@ class Spikes:
     on_targets: bool = False
     others: int = 0
 
-    def share(self, d: int) -> float:
-        """Return the probability that an item has a spike: any item, or any target."""
-        return 1.0 if self.on_targets else self.k / d
+    def share(self, d: int, *, others: bool = False) -> float:
+        """Return the probability that an item has a spike: a target, or one of the `others`.
 
-    def share_of_others(self, d: int) -> float:
-        """Return the probability that an item that is no target has a spike."""
-        return self.others / (d - self.k + self.others) if self.on_targets else self.share(d)
+        All items are alike if the spikes are not on targets.
+        """
+        if not self.on_targets:
+            return self.k / d
+        return self.others / (d - self.k + self.others) if others else 1.0
 
     def transform(self, rho: float, d: int, grid: Grid, *, others: bool = False) -> ComplexArray:
         """Return the Fourier transform of the law of an item's spike; all spikes total `rho`.
 
         With `others` it is that of an item that is no target.
         """
-        share = self.share_of_others(d) if others else self.share(d)
+        share = self.share(d, others=others)
         if rho == 0 or share == 0:
             return np.ones(grid.omega.size, np.complex128)
         shape = PRIOR.equal_spike_shape if self.narrow else 1
@@ -63,32 +64,31 @@ def _gamma(mu: float, shape: int, grid: Grid) -> ComplexArray:
     return power(np.asarray(1 / (1 + 1j * u), np.complex128), shape)
 
 
-def on_some(d: int, *, uniform: bool) -> tuple[Spikes, ...]:
+def on_some(d: int) -> list[Spikes]:
     """Return the spikes on unknown items: on many of the d items, or on few.
 
-    `uniform` includes equal spikes on all items: where shifts are searched they are a shift.
+    Equal spikes on all items are none of them: they are a shift.
     """
-    many = [(k, narrow) for k in (d // 2, d) for narrow in (False, True)]
-    limit = PRIOR.few_of_items * d
-    few = [(k, False) for k in PRIOR.exponential_spikes if k < limit]
-    few += [(k, True) for k in PRIOR.equal_spikes if k < limit]
-    spikes = (*_with_priors(many, PRIOR.many_spikes), *_with_priors(few, 1 - PRIOR.many_spikes))
-    return tuple(each for each in spikes if uniform or not (each.narrow and each.k == d))
+    many = [(d // 2, False), (d // 2, True), (d, False)]
+    numbers = [(k, False) for k in PRIOR.exponential_spikes]
+    numbers += [(k, True) for k in PRIOR.equal_spikes]
+    few = [(k, narrow) for k, narrow in numbers if k < PRIOR.few_of_items * d]
+    shared = [(many, PRIOR.many_spikes), (few, 1 - PRIOR.many_spikes)]
+    return [
+        Spikes(k, narrow, math.log(probability / len(kinds)))
+        for kinds, probability in shared
+        for k, narrow in kinds
+    ]
 
 
-def on_targets(targets: Sequence[int], d: int, *, all_known: bool) -> tuple[Spikes, ...]:
-    """Return the spikes on the targets, and unless `all_known` on some other items too."""
+def on_targets(targets: Sequence[int], d: int, *, all_known: bool) -> list[Spikes]:
+    """Return the spikes on the targets, and unless `all_known` on as many other items too."""
     t = len(targets)
-    more = () if all_known else tuple(k for k in (max(t, 3), 4 * t) if k <= d - t)
-    alone = math.log(PRIOR.all_targets_named if more else 1) - math.log(2)
-    beside = math.log(1 - PRIOR.all_targets_named) - math.log(2 * max(len(more), 1))
-    return tuple(
-        Spikes(t + others, narrow, beside if others else alone, True, others)
-        for others in (0, *more)
+    more = max(3, t)
+    alone = 1.0 if all_known or more > d - t else PRIOR.all_targets_named
+    return [
+        Spikes(t + others, narrow, math.log(probability / 2), True, others)
+        for others, probability in ((0, alone), (more, 1 - alone))
         for narrow in (False, True)
-    )
-
-
-def _with_priors(kinds: list[tuple[int, bool]], probability: float) -> list[Spikes]:
-    """Return spikes of these numbers and kinds, which share the probability evenly."""
-    return [Spikes(k, narrow, math.log(probability) - math.log(len(kinds))) for k, narrow in kinds]
+        if probability
+    ]
