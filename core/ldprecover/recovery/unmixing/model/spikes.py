@@ -67,7 +67,7 @@ def _gamma(mu: float, shape: int, grid: Grid) -> ComplexArray:
 def on_some(d: int) -> list[Spikes]:
     """Return the spikes on unknown items: on many of the d items, or on few.
 
-    Equal spikes on all items are none of them: they are a shift.
+    Equal spikes on all items are left out: they are a shift.
     """
     many = [(d // 2, False), (d // 2, True), (d, False)]
     numbers = [(k, False) for k in PRIOR.exponential_spikes]
