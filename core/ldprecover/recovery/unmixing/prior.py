@@ -195,9 +195,6 @@ class Thresholds:
     bin_score: float = 6.0
     """Standard deviations by which a bin must exceed the fit: 1e-9 per bin for normal counts."""
 
-    most_bins: int = 64
-    """Bins dropped at most, one at a time. Chosen."""
-
     # --- Estimates without bias from the reports that pass.
 
     set_mass: float = 0.9

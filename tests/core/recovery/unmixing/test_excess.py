@@ -21,13 +21,6 @@ def test_a_bin_must_be_above_the_fit_by_a_share_of_itself() -> None:
     assert np.flatnonzero(excess_bins(observed, BINOMIAL, 0.03)[0]).tolist() == [2]
 
 
-def test_nothing_is_too_full_where_no_report_is() -> None:
-    for laws in (BINOMIAL, BOTH):
-        bins, score = excess_bins(np.zeros(6, np.int64), laws, 0.1)
-        assert not bins.any()
-        assert score == 0
-
-
 def test_honest_histograms_have_no_bin_that_is_too_full() -> None:
     """Six deviations above sqrt(fit + 1): less than 1e-8 a bin, so that one draw in 1000 is
     generous.

@@ -134,17 +134,6 @@ def test_reports_of_too_frequent_sizes_are_dropped(attack: Attack) -> None:
     assert result.n + sum(dropped(result).values()) == len(rows)
 
 
-@every_protocol
-def test_set_that_most_users_hold_is_not_dropped(protocol: str) -> None:
-    """Their reports share it as an attacker's would: all but 5 % of the users hold one of eight
-    items.
-    """
-    oracle, rng = ORACLES[protocol], np.random.default_rng(14)
-    items = np.where(rng.random(N) < 0.95, rng.integers(8, size=N), rng.integers(8, D, size=N))
-    result = filter_reports(ReportSource(oracle, oracle.perturb(items, rng)))
-    assert (result.n, result.suspects, result.dropped) == (N, {}, ())
-
-
 def test_set_with_nearly_all_users_is_no_attackers() -> None:
     """All users hold one of eight items, and some reports support all of these."""
     oracle, rng = ORACLES["oue"], np.random.default_rng(15)
@@ -157,25 +146,6 @@ def test_set_with_nearly_all_users_is_no_attackers() -> None:
     assert note.startswith(
         "Many reports share item indices 0, 1, 2, 3, 4, 5, 6, 7, but then most of the users would"
     )
-
-
-def test_filters_do_not_depend_on_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the bit: any arrays, and blocks of any size."""
-    oracle, rows = ORACLES["olh"], attacked("olh", *map(MGA, TARGETS))
-    whole = filter_reports(ReportSource(oracle, rows))
-
-    def same(source: ReportSource) -> bool:
-        result = filter_reports(source)
-        numbers = np.array_equal(result.z, whole.z) and np.array_equal(result.sd, whole.sd)
-        return numbers and (result.n, result.suspects, result.dropped) == (
-            whole.n,
-            whole.suspects,
-            whole.dropped,
-        )
-
-    assert same(ReportSource(oracle, lambda: iter(np.array_split(rows, 37))))
-    monkeypatch.setattr(reports, "_CELLS", 5_000 * D)
-    assert same(ReportSource(oracle, rows))
 
 
 @pytest.mark.parametrize(

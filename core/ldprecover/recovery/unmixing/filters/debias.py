@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,30 +13,16 @@ from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray
 
 
-class SetLaw(NamedTuple):
-    """Probabilities of an honest report, if reports are dropped by their number of items of a set.
+def set_law(oracle: FrequencyOracle, dropped: DroppedSet) -> list[float]:
+    """Return probabilities of an honest report, if reports in some bins of a set are dropped.
 
-    `none` is r0, that a report passes if its user holds no item of the set, `holder` is r1, the
-    same for a user of one of its items. Three are the probabilities that a report passes and
-    supports a given item of the set: `item` is A1, for the item's own user; `other` is A2, for the
-    user of another item of the set; `outsider` is A0, for the user of none. The last are those that
-    a report which passes supports a given item outside: `outside_own` is B1, for the item's own
-    user; `outside_none` is B0, for the user of another item outside; `outside_holder` is B2, for
-    the user of an item of the set. If items are independent, B1 is p, and B0 and B2 are q.
+    First r0, that a report passes if its user holds no item of the set, and r1, the same for a user
+    of one of its items. Three are the probabilities that a report passes and supports a given item
+    of the set: A1, for the item's own user; A2, for the user of another item of the set; A0, for
+    the user of none. The last are those that a report which passes supports a given item outside:
+    B1, for the item's own user; B0, for the user of another item outside; B2, for the user of an
+    item of the set. If items are independent, B1 is p, and B0 and B2 are q.
     """
-
-    none: float
-    holder: float
-    item: float
-    other: float
-    outsider: float
-    outside_own: float
-    outside_none: float
-    outside_holder: float
-
-
-def set_law(oracle: FrequencyOracle, dropped: DroppedSet) -> SetLaw:
-    """Return the probabilities for a set whose reports in some bins are dropped."""
     passing, t, p = ~dropped.bins, dropped.items.size, oracle.p
     k = np.arange(t + 1)
     outsiders, holders = set_laws(oracle, t) * passing
@@ -47,16 +32,16 @@ def set_law(oracle: FrequencyOracle, dropped: DroppedSet) -> SetLaw:
     own, without = other_items_laws(oracle, t)
     item = p * float(other_items_laws(oracle, t - 1)[0] @ passing[1:])
     both = p * (own * k) @ passing + (1 - p) * (without * k)[1:] @ passing[:-1]
-    return SetLaw(
-        none=none,
-        holder=holder,
-        item=item,
-        other=(float(holders @ k) - item) / (t - 1),
-        outsider=float(outsiders @ k) / t,
-        outside_own=p * float(own @ passing) / none,
-        outside_none=float(more @ passing) / none,
-        outside_holder=float(both) / t / holder,
-    )
+    return [
+        none,
+        holder,
+        item,
+        (float(holders @ k) - item) / (t - 1),
+        float(outsiders @ k) / t,
+        p * float(own @ passing) / none,
+        float(more @ passing) / none,
+        float(both) / t / holder,
+    ]
 
 
 def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -> NoisyEstimates:
@@ -86,22 +71,19 @@ def unbiased(
     """
     d, n, p, q = oracle.domain_size, tally.n, oracle.p, oracle.q
     rates = tally.counts(oracle) / n
-    laws = [set_law(oracle, each) for each in sets]
-    ratios = np.array([each.holder / each.none for each in laws])  # rho = r1/r0
+    r0, r1, a1, a2, a0, b1, b0, b2 = np.array([set_law(oracle, each) for each in sets]).T
+    ratios = r1 / r0  # rho
     # With u = 1 + sum of F (rho - 1), the share of reports that pass over that of users of no set,
     # an item's rate c is by: f gap = (c scale - base) u - sum of F effect.
-    thinned = np.array([each.outside_none / q for each in laws])
-    none = q * float(np.prod(thinned))
-    usual_gap = p * math.prod(each.outside_own / p for each in laws) - none
+    none = q * float(np.prod(b0 / q))
+    usual_gap = p * float(np.prod(b1 / p)) - none
     scale, base, gap = np.ones(d), np.full(d, none), np.full(d, usual_gap)
-    outside = [none * (law.outside_holder / law.outside_none - 1) for law in laws]
-    effects = np.outer(ratios * outside, np.ones(d))
-    for i, (dropped, law) in enumerate(zip(sets, laws, strict=True)):
+    effects = np.outer(ratios * none * (b2 / b0 - 1), np.ones(d))
+    for i, dropped in enumerate(sets):
         items = dropped.items
+        scale[items], base[items], gap[items] = r0[i] * b0[i] / none, a0[i], a1[i] - a2[i]
         effects[:, items] = 0.0
-        scale[items] = law.none * thinned[i] / float(np.prod(thinned))
-        base[items], gap[items] = law.outsider, law.item - law.other
-        effects[i, items] = law.other - law.outsider * ratios[i]
+        effects[i, items] = a2[i] - a0[i] * ratios[i]
     unknown = gap <= THRESHOLDS.least_gap * (p - q)
     gap = np.maximum(gap, THRESHOLDS.least_gap * (p - q))
     fixed = (rates * scale - base) / gap
@@ -116,10 +98,9 @@ def unbiased(
     z = fixed + masses @ slopes
     sd = noise_sd(z, n, none + usual_gap, none, float(np.median(rates))) * u
     usual = float(np.median(sd))
-    for dropped, law in zip(sets, laws, strict=True):
+    for i, dropped in enumerate(sets):
         items = dropped.items
-        c = max(float(np.median(rates[items])), THRESHOLDS.least_rate * law.outsider / law.none)
+        c = max(float(np.median(rates[items])), THRESHOLDS.least_rate * a0[i] / r0[i])
         sd[items] = math.sqrt(c * (1 - c) / n) * scale[items] * u / gap[items]
     z[unknown], sd[unknown] = 1 / d, THRESHOLDS.unknown_deviation * usual
-    honest_kept = math.prod(each.none for each in laws) * u
-    return NoisyEstimates(z, sd, n, honest_kept=honest_kept)
+    return NoisyEstimates(z, sd, n, honest_kept=float(np.prod(r0)) * u)

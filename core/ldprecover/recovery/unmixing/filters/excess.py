@@ -23,7 +23,7 @@ def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> tuple[B
         above = observed - fit
         scores = np.where(bins | (above <= share * observed), 0.0, above / np.sqrt(fit + 1))
         worst = int(scores.argmax())
-        if scores[worst] <= THRESHOLDS.bin_score or bins.sum() == THRESHOLDS.most_bins:
+        if scores[worst] <= THRESHOLDS.bin_score:
             return bins, float(above[bins].sum() / np.sqrt(fit[bins].sum() + 1))
         bins[worst] = True
 

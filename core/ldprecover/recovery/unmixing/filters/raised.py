@@ -22,7 +22,6 @@ from ldprecover.types import FloatArray, Int64Array
 _LIKELY = 6.0  # of squared distance, beyond the best fit
 _RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for each item
 _LEAST = 1e-3  # share of malicious reports, and error of what they add
-_LEAST_ITEMS = 3
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class RaisedSet:
         Of fewer than three items, every histogram has fits that raise the set and others.
         """
         t = items.size
-        laws = _laws(oracle, t) if t >= _LEAST_ITEMS else ()
+        laws = _laws(oracle, t) if t > 2 else ()
         each = (_fit(oracle, observed, *pair) for pair in laws)
         fits = sorted((fit for fit in each if fit), key=lambda fit: fit.distance)
         least = fits[0].distance if fits else 0.0

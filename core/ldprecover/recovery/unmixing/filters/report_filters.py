@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
@@ -22,15 +23,14 @@ from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet, additions
 from ldprecover.recovery.unmixing.filters.rules import (
     DroppedSet,
-    SizedTally,
     hits_by_item,
-    sized_tally,
+    summary_and_sizes,
     tally_of_sizes,
 )
 from ldprecover.recovery.unmixing.filters.set_search import shared_sets
 from ldprecover.recovery.unmixing.least_share import least_number
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
-from ldprecover.types import BoolArray, FloatArray
+from ldprecover.types import BoolArray, Int64Array
 
 _FEW = 4  # items of a set that popular items make up by chance, with a framed one
 _VISIBLE = 2.0  # standard deviations by which an item's estimate falls without the dropped reports
@@ -61,15 +61,18 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
 
     None is dropped if all would be. Raises ParameterError if there are no reports.
     """
-    oracle, first = source.oracle, source.total(sized_tally)
-    if not first.tally.n:
+    oracle, law = source.oracle, source.oracle.laws.size_law().probabilities()
+    summary, sizes = np.split(source.total(summary_and_sizes), [-law.size])
+    tally = Tally(summary, int(sizes.sum()))
+    if not tally.n:
         raise ParameterError("there are no reports to filter")
-    law = oracle.laws.size_law().probabilities()
-    sets = shared_sets(source, first.tally)
-    log_p, malicious = sets.log_p, sets.malicious
+    sets = shared_sets(source, tally)
+    least = [sum(each.malicious for each in sets.decided)]
+    malicious = max(least + [each.malicious for each in sets.undecided])
+    log_p = sets.log_p
     if oracle.fixed_size is None:
-        log_p = min(log_p, log_p_of_sizes(first.sizes, law))
-        malicious = max(malicious, least_number(law[None], first.sizes))
+        log_p = min(log_p, log_p_of_sizes(sizes, law))
+        malicious = max(malicious, least_number(law[None], sizes))
     estimates: NoisyEstimates | None = None
     notes: tuple[str, ...] = ()
     raising = [each for each in sets.undecided if each.items.size > _FEW]
@@ -87,9 +90,9 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
             dropped = (Dropped("shared items", _text(each), each.dropped) for each in sets.decided)
             estimates = replace(estimates, dropped=tuple(dropped))
     if estimates is None:
-        estimates = _by_sizes(source, first, law)
+        estimates = _by_sizes(source, tally, sizes)
     # Items that hardly fall without the dropped reports were not raised: others of the set were.
-    fall = oracle.estimate(first.tally.counts(oracle), first.tally.n) - estimates.z
+    fall = oracle.estimate(tally.counts(oracle), tally.n) - estimates.z
     is_visible = fall >= _VISIBLE * estimates.sd
     suspects = {
         item: float(each.raised.is_certain and (is_visible[item] or not each.is_decided))
@@ -113,17 +116,17 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     )
 
 
-def _by_sizes(source: ReportSource, first: SizedTally, law: FloatArray) -> NoisyEstimates:
+def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEstimates:
     """Return the estimates without the reports of sizes that are too frequent."""
-    oracle, tally = source.oracle, first.tally
-    bad, _ = excess_bins(first.sizes, law[None], THRESHOLDS.size_excess)
+    oracle, law = source.oracle, source.oracle.laws.size_law().probabilities()
+    bad, _ = excess_bins(sizes, law[None], THRESHOLDS.size_excess)
     every = unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
     if not bad.any() or law[bad].sum() > THRESHOLDS.honest_loss:
         return every
     removed = source.total(partial(tally_of_sizes, sizes=bad))
     if removed.n == tally.n:
         return replace(every, notes=("No report was filtered out: all would be.",))
-    text = f"reports whose number of supported items is {_numbers_as_text(bad & (first.sizes > 0))}"
+    text = f"reports whose number of supported items is {_numbers_as_text(bad & (sizes > 0))}"
     dropped = Dropped("frequent sizes", f"{text}, which too many do", removed.n)
     return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,))
 

@@ -70,26 +70,13 @@ def set_laws(oracle: FrequencyOracle, t: int) -> FloatArray:
     return np.stack([p * outside[0] + (1 - p) * outside[1], holder])
 
 
-@dataclass(frozen=True, eq=False)
-class SizedTally:
-    """A tally of reports, and the number of those that support k items, k = 0..d."""
-
-    tally: Tally
-    sizes: Int64Array
-
-    def __add__(self, other: "SizedTally") -> "SizedTally":
-        return SizedTally(self.tally + other.tally, self.sizes + other.sizes)
-
-
-def sized_tally(sample: Sample) -> SizedTally:
-    """Return the tally of the reports and the histogram of their sizes."""
+def summary_and_sizes(sample: Sample) -> Int64Array:
+    """Return the summary of the reports, and the d + 1 numbers of those that support k items."""
     oracle = sample.oracle
     if sample.multiplicities is not None:
-        return SizedTally(sample.tally(), sample.size_counts())
+        return np.concatenate([sample.tally().summary, sample.size_counts()])
     summary, sizes = oracle.summarise_with_sizes(sample.reports)
-    return SizedTally(
-        Tally(summary, sample.n), np.bincount(sizes, minlength=oracle.domain_size + 1)
-    )
+    return np.concatenate([summary, np.bincount(sizes, minlength=oracle.domain_size + 1)])
 
 
 def tally_of_sizes(sample: Sample, *, sizes: BoolArray) -> Tally:

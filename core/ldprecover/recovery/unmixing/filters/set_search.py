@@ -31,6 +31,8 @@ from ldprecover.recovery.unmixing.least_share import least_of_set
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
+_EXPLAINED = 1.8  # root of chi-squared over its degrees of freedom
+
 
 @dataclass(frozen=True, eq=False)
 class SharedSet(DroppedSet):
@@ -59,12 +61,6 @@ class SharedSets:
     tally: Tally
     log_p: float
 
-    @property
-    def malicious(self) -> float:
-        """The least number of malicious reports by the sets."""
-        least = [sum(each.malicious for each in self.decided)]
-        return max(least + [each.malicious for each in self.undecided])
-
 
 def shared_sets(source: ReportSource, tally: Tally) -> SharedSets:
     """Return the sets among all reports, of this tally. Up to four passes for each set."""
@@ -72,14 +68,14 @@ def shared_sets(source: ReportSource, tally: Tally) -> SharedSets:
     decided: list[SharedSet] = []
     undecided: list[SharedSet] = []
     searched = np.zeros(oracle.domain_size, np.bool_)
-    log_p: float | None = None
+    log_p = 0.0
     for _ in range(THRESHOLDS.rounds):
         order = np.argsort(-tally.counts(oracle), kind="stable")
         items = order[~searched[order]][: THRESHOLDS.pair_items]
         counts = total_over_passing(source, partial(Sample.pair_counts, items=items), decided)
         scores = pair_scores(counts, oracle)
         members, score = best_set(scores)
-        if log_p is None:
+        if not searched.any():
             log_p = _log_p_of_pairs(oracle, counts, scores, members)
         if score <= THRESHOLDS.suspicious:
             break
@@ -91,23 +87,23 @@ def shared_sets(source: ReportSource, tally: Tally) -> SharedSets:
         passing = total_over_passing(source, Sample.tally, [*decided, best])
         decided.append(replace(best, dropped=tally.n - passing.n))
         tally = passing
-    return SharedSets(tuple(decided), tuple(undecided), tally, log_p or 0.0)
+    return SharedSets(tuple(decided), tuple(undecided), tally, log_p)
 
 
 def _log_p_of_pairs(
     oracle: FrequencyOracle, counts: Int64Array, scores: FloatArray, members: Int64Array
 ) -> float:
     """Return ln p of a set or of the pair that stands out most, whichever is less likely."""
-    d, n = oracle.domain_size, int(counts[-1, -1])
-    if not n or len(scores) < 2:
-        return 0.0
-    z = (np.diag(counts)[:-1] / n - oracle.q) / (oracle.p - oracle.q)
+    z = (np.diag(counts)[:-1] / counts[-1, -1] - oracle.q) / (oracle.p - oracle.q)
     log_p = 0.0
     pair = np.array(np.unravel_index(np.abs(scores).argmax(), scores.shape))
     for items in (members, pair):
         if np.unique(items).size > 1:
             places = np.append(items, len(scores))
-            pairs, price = counts[np.ix_(places, places)], log_choose(d, items.size)
+            pairs, price = (
+                counts[np.ix_(places, places)],
+                log_choose(oracle.domain_size, items.size),
+            )
             log_p = min(log_p, log_p_of_set(oracle, z[items], pairs, price=price))
     return log_p
 
@@ -129,7 +125,14 @@ def _tested(
         if wider.sum() > MOST_ITEMS or (wider == chosen).all():
             break
         chosen = wider
-    return max(tests, key=lambda each: (each[0].is_decided, each[1]))[0]
+    # A wide set decides only if its histogram is explained: innocent items may be in it.
+    return max(
+        tests,
+        key=lambda each: (
+            each[0].is_decided and (each is tests[0] or each[0].raised.spread < _EXPLAINED),
+            each[1],
+        ),
+    )[0]
 
 
 def _test(
@@ -151,7 +154,7 @@ def _test(
 def _raised(hits: Int64Array, bins: BoolArray) -> BoolArray:
     """Return the items that reports in the bins support more often than others, by 5 deviations."""
     inside, outside = hits[bins].sum(axis=0), hits[~bins].sum(axis=0)
-    n_in, n_out = max(int(inside[-1]), 1), max(int(outside[-1]), 1)
+    n_in, n_out = np.maximum([inside[-1], outside[-1]], 1)
     share = (inside + outside)[:-1] / (n_in + n_out)
     deviation = np.sqrt(share * (1 - share) * (1 / n_in + 1 / n_out))
     gap = inside[:-1] / n_in - outside[:-1] / n_out
