@@ -79,7 +79,8 @@ def unmix(
         # Unless the filters' result is far more likely, none of their reports is to move an item.
         filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
         hypotheses = likely(filtered + unmixer.concealed(*unfiltered))
-    return averaged(hypotheses, honest_only=honest_only)
+    unmixed = averaged(hypotheses, honest_only=honest_only)
+    return unmixed if unmixed.is_explained else projection(z, sd)
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:

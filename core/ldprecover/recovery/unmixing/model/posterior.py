@@ -12,6 +12,7 @@ from ldprecover.types import FloatArray
 
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
 _NORMAL = 2.2414  # deviations either side that hold 97.5 %: the laws of f are approximations
+_EXPLAINED = 5.0  # deviations of the frequencies' sum from 1, beyond which no hypothesis fits
 _LIKELY = 0.9  # probability of an attack above which the frequencies take it into account
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
@@ -25,7 +26,8 @@ class Unmixed:
     of an attack, `p_history` the probability that earlier rounds are a guide to this one. `honest`
     is the mean share of honest reports among those that the estimates are of.
     `spikes` are the probabilities that reports raised an item given an attack, and not all items
-    alike. `assumes_attack` says that the frequencies take an attack into account.
+    alike. `assumes_attack` says that the frequencies take an attack into account,
+    `is_explained` that they sum to one nearly before they are made to.
     """
 
     frequencies: FloatArray
@@ -37,6 +39,7 @@ class Unmixed:
     honest: float
     spikes: FloatArray
     assumes_attack: bool
+    is_explained: bool = True
 
 
 def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
@@ -78,6 +81,7 @@ def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> 
         likely, assumes_attack = np.where(moves, 0.0, weights) / weights[~moves].sum(), False
     mean = average(means, likely)
     variance = np.maximum(average(squares, likely) - mean**2, _LEAST_VARIANCE)
+    distance = abs(1 - float(mean.sum())) / math.sqrt(float(variance.sum()))
     frequencies = onto_simplex(mean, variance)
     # The errors are those under all hypotheses.
     every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
@@ -93,6 +97,7 @@ def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> 
         float(weights @ [each.relation.a for each in hypotheses]),
         np.minimum(average([each.spike for each in moments]) / max(attack, _LEAST_VARIANCE), 1.0),
         assumes_attack,
+        distance < _EXPLAINED,
     )
 
 
