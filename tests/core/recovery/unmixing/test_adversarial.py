@@ -91,16 +91,13 @@ QUICK = {
 # them. At epsilon 6, OUE rounds of "steps" and OLH rounds of "zipf" still look attacked.
 FULL = {
     "framed, oue": Case(oracle=OUE_, world="steps", **FRAMED),
-    "framed, sue": Case(oracle=SUE_, world="zipf", **FRAMED),
     "framed, olh": Case(oracle=OLH_, world="steps", **FRAMED),
     "framed by many, olh": Case(oracle=OLH(0.5, D, 3), **THREE | MANY),
     "a rival": Case(oracle=OUE_, world="steps", **RIVAL | {"gain": 5.0}, guilty=TOP[4:]),
     "a weak rival, steps": Case(oracle=SUE(0.5, D), world="steps", **RIVAL, share=0.02),
     "popular targets, sue": Case(oracle=SUE_, world="zipf", **NAMED),
     "popular targets, ss": Case(oracle=SS_, world="two", **NAMED),
-    "unlisted, ss": Case(oracle=SS(4.0, D, 2), world="steps", **UNLISTED),
     "unlisted, olh": Case(oracle=OLH(4.0, D, 56), world="two", **UNLISTED),
-    "unlisted, grr": Case(oracle=GRR(8.0, D), world="zipf", **UNLISTED),
     "canaries starve, oue": Case(oracle=OUE_, **STARVED),
 }
 
