@@ -1,15 +1,11 @@
 """Hypotheses on a round: a law of the frequencies, spikes, and a relation of the shares."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby
-
-import numpy as np
 
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.spikes import Spikes
-from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
 _LEAST_VARIANCE = 1e-12  # of a sum of frequencies, so that it can be divided by
@@ -68,25 +64,3 @@ class Hypothesis:
             or relation.rho > 0
             or relation.c > 0
         )
-
-
-def grouped_by_shares(
-    choices: Sequence[Choice], log_prior: float
-) -> Iterator[tuple[list[Choice], FloatArray]]:
-    """Yield together the choices of equal shift and scale: they share transforms.
-
-    With them come the logarithms of their prior probabilities, to which `log_prior` is added.
-    """
-
-    def shares(choice: Choice) -> tuple[float, float]:
-        return choice[0].c, choice[0].scale
-
-    for _, grouped in groupby(sorted(choices, key=shares), shares):
-        group = list(grouped)
-        log_priors = np.array(
-            [
-                relation.log_weight + PRIOR.share_decay * math.log(relation.a) + spikes.log_prior
-                for relation, spikes in group
-            ]
-        )
-        yield group, log_priors + log_prior

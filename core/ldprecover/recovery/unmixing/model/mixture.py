@@ -1,8 +1,10 @@
 """The model of a round on a grid: the law of its frequencies, spikes and noise."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 
@@ -11,7 +13,6 @@ from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
     Hypothesis,
     Moments,
-    grouped_by_shares,
 )
 from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.shapes import Shape
@@ -76,7 +77,7 @@ class Mixture:
         self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float
     ) -> Iterator[Hypothesis]:
         """Yield the hypothesis of each shape with each choice of a relation and spikes."""
-        for group, log_priors in grouped_by_shares(choices, log_prior):
+        for group, log_priors in _grouped_by_shares(choices, log_prior):
             relation, first = group[0]
             rows = [self._spikes(group, on_target) for on_target in (False, True)]
             places = self._places(first, self._distances(relation), len(group) * len(laws))
@@ -197,3 +198,25 @@ class Mixture:
     def _places(self, spikes: Spikes, x: FloatArray, transforms: int) -> list[GridPositions]:
         split = self._split if spikes.on_targets else self._all
         return [group.at(x, transforms) for group in split]
+
+
+def _grouped_by_shares(
+    choices: Sequence[Choice], log_prior: float
+) -> Iterator[tuple[list[Choice], FloatArray]]:
+    """Yield together the choices of equal shift and scale: they share transforms.
+
+    With them come the logarithms of their prior probabilities, to which `log_prior` is added.
+    """
+
+    def shares(choice: Choice) -> tuple[float, float]:
+        return choice[0].c, choice[0].scale
+
+    for _, grouped in groupby(sorted(choices, key=shares), shares):
+        group = list(grouped)
+        log_priors = np.array(
+            [
+                relation.log_weight + PRIOR.share_decay * math.log(relation.a) + spikes.log_prior
+                for relation, spikes in group
+            ]
+        )
+        yield group, log_priors + log_prior
