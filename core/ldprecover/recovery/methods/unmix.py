@@ -18,7 +18,6 @@ from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing import (
     LEAST_ITEMS,
     History,
-    KnownItems,
     NoisyEstimates,
     Unmixed,
     estimates_of_counts,
@@ -102,17 +101,10 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         history = _history(inputs, notes)
         unmixed = unmix(
             oracle,
-            estimates.z,
-            estimates.sd,
-            known_items=KnownItems(
-                inputs.targets or tuple(estimates.suspects if estimates.are_raised else ()),
-                not inputs.targets,
-                estimates.additions,
-                inputs.canaries,
-            ),
+            estimates,
+            targets=inputs.targets,
+            canaries=inputs.canaries,
             history=history,
-            unfiltered=(inputs.poisoned, estimates_of_counts(oracle, inputs.poisoned, n).sd),
-            may_be_concealed=bool(estimates.dropped) and oracle.laws.report_sums is not None,
             honest_only=not is_proven and noise < _FAINT,
         )
         if oracle.domain_size < _FEW and history is None and not unmixed.assumes_attack:

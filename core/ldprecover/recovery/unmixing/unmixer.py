@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.model.density import grid_over, rounded
 from ldprecover.recovery.unmixing.model.families import AttackFamily, likely, remainder_hypotheses
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
@@ -26,65 +27,42 @@ LEAST_ITEMS = 16
 _DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
 
 
-@dataclass(frozen=True)
-class KnownItems:
-    """Items about which something is known, by index.
-
-    `targets` may be attacked. `shared` says that they were found because too many reports support
-    several of them: such reports support the other items less, whatever the protocol. `additions`
-    are what malicious reports may have added to all items. `canaries` are held by nobody.
-    """
-
-    targets: tuple[int, ...] = ()
-    shared: bool = False
-    additions: tuple[Addition, ...] = ()
-    canaries: tuple[int, ...] = ()
-
-
 def unmix(
     oracle: FrequencyOracle,
-    z: FloatArray,
-    sd: FloatArray,
+    estimates: NoisyEstimates,
     *,
-    known_items: KnownItems = KnownItems(),
+    targets: tuple[int, ...] = (),
+    canaries: tuple[int, ...] = (),
     history: History | None = None,
     attack: bool = True,
-    unfiltered: tuple[FloatArray, FloatArray] | None = None,
-    may_be_concealed: bool = False,
     honest_only: bool = False,
 ) -> Unmixed:
-    """Return the genuine users' frequencies and the attack, from d estimates z with noise sd.
+    """Return the genuine users' frequencies and the attack, from estimates z with noise sd.
 
     Each estimate is a f - c + s + e. The frequencies f follow one law for all items, or are near
     their `history`; c is a shift, s are spikes on some items or on the targets, and e is the noise.
     Laws, shifts and spikes are averaged over by the likelihood of the estimates, and the
-    frequencies are conditioned on their sum of one. Fewer than 16 items are projected on the
-    simplex instead. `attack` False takes all reports as honest. `unfiltered` are the estimates from
-    all reports, with their noise; their projection is the result of the hypothesis that the attack
-    is of no known kind. `may_be_concealed` says that others may conceal what the reports added that
-    do not pass the filters: then these estimates say what users hold.
+    frequencies are conditioned on their sum of one. The estimates are projected on the simplex
+    instead if they are fewer than 16, or no hypothesis fits them. The `targets` may be attacked, by
+    default the suspects that the filters found; the `canaries` are held by nobody. `attack` False
+    takes all reports as honest, `honest_only` leaves an attack to the errors.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
     """
-    d = z.size
-    if d < LEAST_ITEMS:
-        return projection(z, sd)
-    unmixer = _Unmixer(oracle, z, sd, known_items, attack)
+    if estimates.z.size < LEAST_ITEMS:
+        return projection(estimates.z, estimates.sd)
+    unmixer = _Unmixer(oracle, estimates, targets, canaries, attack)
     hypotheses = unmixer.without_history()
     if history is not None:
         hypotheses += unmixer.with_history(history)
-    if may_be_concealed and unfiltered is not None:
-        # Unless the filters' result is far more likely, none of their reports is to move an item.
-        filtered = [replace(each, is_unmodelled=True) for each in hypotheses]
-        hypotheses = likely(filtered + unmixer.concealed(*unfiltered))
     unmixed = averaged(hypotheses, honest_only=honest_only)
-    return unmixed if unmixed.is_explained else projection(z, sd)
+    return unmixed if unmixed.is_explained else projection(estimates.z, estimates.sd)
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
     """Return the frequencies of an earlier round without an attack, from its estimates z."""
-    unmixed = unmix(oracle, z, sd, attack=False)
+    unmixed = unmix(oracle, NoisyEstimates(z, sd, 0), attack=False)
     return History(unmixed.frequencies, unmixed.sd**2)
 
 
@@ -94,17 +72,23 @@ class _Unmixer:
     def __init__(
         self,
         oracle: FrequencyOracle,
-        z: FloatArray,
-        sd: FloatArray,
-        known_items: KnownItems,
+        estimates: NoisyEstimates,
+        targets: tuple[int, ...],
+        canaries: tuple[int, ...],
         attack: bool,
     ) -> None:
+        z, sd = estimates.z, estimates.sd
+        # Of items that too many reports share it is as likely as not that they were raised.
+        self._prior_attack = PRIOR.attack
+        shared = () if targets or not estimates.are_raised else tuple(estimates.suspects)
+        if shared:
+            targets, self._prior_attack = shared, 0.5
         self.sums = Sums.of(oracle, z, sd)
-        self._z, self._sd, self._known_items, self._attack = z, sd, known_items, attack
-        self._possible = z.size - len(known_items.canaries)  # items that anybody may hold
-        self._laws = shapes(self._possible, flat=False)
+        self._z, self._sd, self._attack = z, sd, attack
+        self._targets, self._canaries, self._additions = targets, canaries, estimates.additions
+        self._laws = shapes(z.size - len(canaries), flat=False)
         self._is_target = np.zeros(z.size)
-        self._is_target[list(known_items.targets)] = 1.0
+        self._is_target[list(targets)] = 1.0
         middle = float(np.median(sd))
         largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
         self._top = max(float(z.max()), 0.0) + largest
@@ -113,18 +97,15 @@ class _Unmixer:
         self._spikes = on_some(z.size)
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
         # attacked items would be the popular ones.
-        self._all_known = known_items.shared or not self.sums.displacements
-        # Of items that too many reports share it is as likely as not that they were raised.
-        shared = known_items.shared and known_items.targets
-        self._prior_attack = 0.5 if shared else PRIOR.attack
+        self._all_known = bool(shared) or not self.sums.displacements
         self._log_attack = math.log(self._prior_attack)
         if self.sums.displacements:
             self._log_attack -= math.log(PRIOR.shift_choices)
         self._log_attack_on_targets = math.log(self._prior_attack * PRIOR.attack_on_targets / 2)
         self._remainder = partial(
             remainder_hypotheses,
-            targets=known_items.targets,
-            canaries=known_items.canaries,
+            targets=targets,
+            canaries=canaries,
             is_sum_exact=self.sums.fixed,
         )
 
@@ -140,13 +121,12 @@ class _Unmixer:
 
     def _attacks(self) -> Iterator[Hypothesis]:
         """Yield the attacks without earlier rounds, on any items or on the targets."""
-        z, sd, known_items = self._z, self._sd, self._known_items
-        targets = known_items.targets
+        z, sd, targets = self._z, self._sd, self._targets
         grid = grid_over(float(z.min()), self._top, float(sd.min()), float(sd.max()))
-        model = Mixture(z, sd, grid, targets, known_items.canaries)
+        model = Mixture(z, sd, grid, targets, self._canaries)
         log_prior = self._log_attack + math.log(1 - PRIOR.attack_on_targets if targets else 1.0)
         families = [self._family(log_prior, self._laws, self._spikes)]
-        if targets and not known_items.additions:
+        if targets and not self._additions:
             spikes = on_targets(targets, z.size, all_known=self._all_known)
             on_them = self._log_attack + math.log(PRIOR.attack_on_targets / 2)  # shifted, or not
             family = self._family(on_them, self._laws, spikes, shift_alone=False, unshifted=True)
@@ -163,7 +143,7 @@ class _Unmixer:
 
         Attacks that raise the targets, and those that others conceal, are as likely beforehand.
         """
-        additions = self._known_items.additions
+        additions = self._additions
         raised, concealed = (
             list(self._with_known_additions([each for each in additions if each.is_raising is way]))
             for way in (True, False)
@@ -190,19 +170,6 @@ class _Unmixer:
                 for hypothesis in self._remainder(self._z - added, sd, 1 - share, score):
                     raising = _raising(hypothesis, self._is_target * each.is_raising)
                     yield replace(raising, is_concealed=not each.is_raising)
-
-    def concealed(self, z: FloatArray, sd: FloatArray) -> list[Hypothesis]:
-        """Return the likely hypotheses in which other malicious reports cancel the dropped ones.
-
-        They are as likely as that none does. The estimates z from all reports, with noise sd, are
-        then those of users.
-        """
-        additions = self._known_items.additions
-        log_prior = math.log(1 - self._prior_attack)
-        log_prior += max((each.log_likelihood for each in additions), default=0.0)
-        hypotheses = self._remainder(z, sd, 1.0, log_prior, targets=())
-        concealed = (replace(each, is_concealed=True) for each in hypotheses)
-        return likely(concealed, PRIOR.most_hypotheses)
 
     def with_history(self, history: History) -> list[Hypothesis]:
         """Return the likely hypotheses with earlier rounds."""

@@ -26,7 +26,6 @@ from ldprecover import (
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import (
     History,
-    KnownItems,
     Unmixed,
     estimates_of_counts,
     history_of,
@@ -41,7 +40,7 @@ def unmixed(
     oracle: FrequencyOracle, counts: Any, n: int, targets: Sequence[int] = (), **fields: Any
 ) -> Unmixed:
     measured = estimates_of_counts(oracle, oracle.estimate(counts, n), n)
-    return unmix(oracle, measured.z, measured.sd, known_items=KnownItems(tuple(targets)), **fields)
+    return unmix(oracle, measured, targets=tuple(targets), **fields)
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
@@ -171,7 +170,7 @@ def test_history_of_several_rounds_is_their_weighted_mean() -> None:
     past = history_of(oracles[0], pooled, 1 / np.sqrt(weights.sum(axis=0)))
     m = estimates_of_counts(now, z, 20_000)
     np.testing.assert_allclose(
-        unmix(now, m.z, m.sd, history=past).frequencies, results[0].recovered, atol=1e-9
+        unmix(now, m, history=past).frequencies, results[0].recovered, atol=1e-9
     )
     conclusions: Any = results[0].conclusions
     assert conclusions.history_weight > 0.9

@@ -1,4 +1,4 @@
-"""Families of hypotheses: attacks, of which the shift is searched, and what users hold without one."""
+"""Families of hypotheses: attacks, whose shift is searched, and what users hold without one."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -42,8 +42,8 @@ class Hypothesis:
     """A hypothesis; `score` is the logarithm of its likelihood times its prior probability.
 
     `moments` computes what it gives each item: it takes a few transforms, so only the
-    likely hypotheses compute it. `is_unmodelled` says that it is an attack of unknown share and
-    items, `is_concealed` that what malicious reports add is concealed by others.
+    likely hypotheses compute it. `is_concealed` says that what malicious reports add is
+    concealed by others.
     """
 
     relation: Relation
@@ -51,16 +51,9 @@ class Hypothesis:
     score: float
     moments: Callable[[], Moments]
     has_history: bool = False
-    is_unmodelled: bool = False
     is_concealed: bool = False
 
     @property
     def is_attack(self) -> bool:
         relation = self.relation
-        return (
-            self.is_unmodelled
-            or self.is_concealed
-            or relation.a < 1
-            or relation.rho > 0
-            or relation.c > 0
-        )
+        return self.is_concealed or relation.a < 1 or relation.rho > 0 or relation.c > 0
