@@ -1,12 +1,23 @@
 """A poisoned round whose truth is known, for tests of the methods that read reports."""
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover_attacker import MGA
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    Recovery,
+    RecoveryRequest,
+    Tally,
+    project_simplex,
+    recover,
+)
+from ldprecover_attacker import MGA, Attack
 
 D, N, M = 60, 20_000, 1_500
 TARGETS = ((7, 19, 22, 31, 40, 51), (3, 9, 14, 29, 35, 58))
@@ -42,3 +53,51 @@ def poisoned(oracle: FrequencyOracle, *attacks: tuple[int, ...]) -> PoisonedRoun
     reports = np.concatenate([genuine, *crafted])
     rng.shuffle(reports)
     return PoisonedRound(truth, genuine, reports, estimates_of(oracle, reports))
+
+
+class Round(NamedTuple):
+    """The users' frequencies, and the reports of a round, or their tally."""
+
+    oracle: FrequencyOracle
+    truth: np.ndarray
+    data: Any
+
+    @property
+    def tally(self) -> Tally:
+        is_tally = isinstance(self.data, Tally)
+        return self.data if is_tally else Tally.of(self.oracle, self.data)
+
+    @property
+    def estimates(self) -> np.ndarray:
+        return self.oracle.estimate(self.tally.counts(self.oracle), self.tally.n)
+
+    def unmixed(self, **fields: Any) -> tuple[Recovery, Any, float]:
+        """Return the recovery, its conclusions, and projection's squared error over its own."""
+        result = recover(self.oracle, self.data, RecoveryRequest("unmix", **fields))
+        each = (project_simplex(result.poisoned), result.recovered)
+        projected, recovered = (((f - self.truth) ** 2).sum() for f in each)
+        return result, result.conclusions, float(projected / recovered)
+
+
+def play(
+    oracle: FrequencyOracle,
+    weights: ArrayLike,
+    n: int,
+    *attacks: Attack,
+    m: int = 0,
+    seed: int | list[int] = 1,
+    tallied: bool = False,
+) -> Round:
+    """Return a round of n users, who hold items by these weights, and of m/k reports of each of k
+    attacks. `tallied` simulates the tally alone.
+    """
+    rng = np.random.default_rng(seed)
+    users = rng.multinomial(n, np.divide(weights, np.sum(weights)))
+    crafted = [attack.reports(oracle, m // len(attacks), rng) for attack in attacks]
+    if tallied:
+        tally = oracle.simulation.honest_tally(users, rng)
+        for reports in crafted:
+            tally += Tally.of(oracle, reports)
+        return Round(oracle, users / n, tally)
+    honest = oracle.perturb(np.repeat(np.arange(users.size), users), rng)
+    return Round(oracle, users / n, np.concatenate([honest, *crafted]))

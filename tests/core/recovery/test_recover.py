@@ -18,6 +18,7 @@ from ldprecover import (
     FrequencyOracle,
     ParameterError,
     RecoveryRequest,
+    Tally,
     project_simplex,
     recover,
 )
@@ -241,6 +242,7 @@ def test_every_method_uses_the_default_assumptions() -> None:
             {"eta": 0.1, "targets": [1], "malicious_model": "custom", "support": SUPPORT},
             "eta, .*, support",
         ),
+        ("norm-sub", {"history": [(OUE(1, 9), Tally(np.ones(9, np.int64), 1))]}, "history"),
         ("mle", {"eta": "auto"}, "eta"),
         ("fiad", {"eta": 0.1, "targets": [1]}, "eta, targets"),
         ("ldprecover-km", {"eta": 0.1, "targets": [1]}, "targets"),

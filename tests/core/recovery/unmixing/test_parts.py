@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OUE, FrequencyOracle, frequency_oracle
-from ldprecover.protocols import HR, SS, SUE, crafter_of
-from ldprecover.recovery import METHODS
+from ldprecover.protocols import SS, SUE, crafter_of
 from ldprecover.recovery.unmixing import estimates_of_counts
 from ldprecover.recovery.unmixing.model.density import Grid, grid_over
 from ldprecover.recovery.unmixing.model.mixture import Mixture
@@ -32,78 +31,58 @@ def test_every_shape_has_mean_one_over_d_on_the_grid_too(d: int) -> None:
 
 def sums_of(oracle: FrequencyOracle, support: np.ndarray, b: float) -> Sums:
     """Return the sums of exact estimates where a share b of the reports support items as given."""
-    d = oracle.domain_size
+    d, scale = oracle.domain_size, oracle.p - oracle.q
     f = np.arange(1, d + 1) / (d * (d + 1) / 2)
-    share = (1 - b) * (oracle.q + f * (oracle.p - oracle.q)) + b * support
-    return Sums.of(oracle, (share - oracle.q) / (oracle.p - oracle.q), np.full(d, 1e-4))
+    z = (1 - b) * f + b * (support - oracle.q) / scale
+    return Sums.of(oracle, z, np.full(d, 1e-4))
 
 
-SHIFTED = [
-    (GRR(1, 20), np.eye(20)[4], 0),
-    (OUE(1, 20), np.eye(20)[4], 0),
-    (SUE(1, 20), np.eye(20)[4], 0),
-    (SS(1, 20, 5), np.r_[np.ones(5), np.zeros(15)], -1),
-    (SS(1, 20, 5), np.r_[1, np.full(19, 4 / 19)], 0),
-    (SS(1, 20, 5), np.r_[1, 1, np.full(18, 3 / 18)], 1),
-]
+ONE = np.eye(20)[4]
 
 
 @pytest.mark.parametrize(
-    ("oracle", "support", "which"), SHIFTED, ids=lambda x: getattr(x, "protocol", None)
+    ("oracle", "support", "which"),
+    [
+        (GRR(1, 20), ONE, 0),
+        (OUE(1, 20), ONE, 0),
+        (SUE(1, 20), ONE, 0),
+        (SS(1, 20, 5), np.r_[np.ones(5), np.zeros(15)], -1),
+        (SS(1, 20, 5), np.r_[1, np.full(19, 4 / 19)], 0),
+        (SS(1, 20, 5), np.r_[1, 1, np.full(18, 3 / 18)], 1),
+    ],
+    ids=lambda x: getattr(x, "protocol", None),
 )
 def test_the_shift_tells_the_share_and_the_spikes(
     oracle: FrequencyOracle, support: np.ndarray, which: int
 ) -> None:
     """Of reports that support some items and others at one rate below q."""
-    b, scale = 0.1, oracle.p - oracle.q
-    low = float(support.min())
-    c = b * (oracle.q - low) / scale
-    sums = sums_of(oracle, support, b)
-    displacements = crafter_of(oracle).displacements
+    b, scale, low = 0.1, oracle.p - oracle.q, float(support.min())
+    sums, displacements = sums_of(oracle, support, b), crafter_of(oracle).displacements
     assert displacements is not None
     assert displacements[which] == pytest.approx(oracle.q - low)
-    share = sums.displacements[which]
-    result = [r for r in sums.at(c) if r.a == pytest.approx(1 - c / share) and r.rho > 0]
-    rho = b * (support - low).sum() / scale
-    assert any(
-        r.a == pytest.approx(1 - b) and r.rho == pytest.approx(rho, abs=0.01) for r in result
-    )
+    exact = pytest.approx([1 - b, b * (support - low).sum() / scale], abs=0.01)
+    relations = sums.at(b * (oracle.q - low) / scale)
+    assert any([r.a, r.rho] == exact for r in relations)
 
 
 @pytest.mark.parametrize("oracle", [OUE(1, 20), SUE(1, 20)], ids=lambda o: o.protocol)
 def test_reports_of_one_item_each_are_known_by_their_sum(oracle: FrequencyOracle) -> None:
-    sums = sums_of(oracle, np.eye(20)[4], 0.1)
-    relation = sums.encoded_reports()
+    relation, scale = sums_of(oracle, ONE, 0.1).encoded_reports(), oracle.p - oracle.q
     assert relation is not None
-    scale = oracle.p - oracle.q
-    assert [relation.a, relation.c, relation.rho] == pytest.approx(
-        [0.9, 0.1 * oracle.q / scale, 0.1 / scale]
-    )
-    assert sums_of(oracle, np.eye(20)[4], 0.0).encoded_reports() is None
-
-
-def test_refuses_protocol_that_shifts_items_unequally() -> None:
-    assert crafter_of(HR(1, 20)).displacements is None
-    reason = METHODS["unmix"].refusal(HR(1, 20), frozenset({"counts", "n"}))
-    assert reason is not None
-    assert reason.startswith("unmix: hr lacks")
+    parts = [relation.a, relation.c, relation.rho]
+    assert parts == pytest.approx([0.9, 0.1 * oracle.q / scale, 0.1 / scale])
+    assert sums_of(oracle, ONE, 0.0).encoded_reports() is None
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh", "sue", "ss"])
 def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     """All fakes name one item of very many: estimates spread further than 16,384 points reach."""
     oracle = frequency_oracle(protocol, 0.5, 4000)
-    counts = np.full(4000, 1e7 * oracle.q)
-    counts[3] = 1e7
-    frequencies = (counts / 1e7 - oracle.q) / (oracle.p - oracle.q)
+    frequencies = np.append(1, np.full(3999, -oracle.q)) / (oracle.p - oracle.q)
     measured = estimates_of_counts(oracle, frequencies, 10**7)
-    grid = grid_over(
-        float(measured.z.min()),
-        float(measured.z.max()),
-        float(measured.sd.min()),
-        float(measured.sd.max()),
-    )
-    assert np.isfinite(grid.damping(float(measured.sd.min()))).all()
+    ends = [float(end(x)) for x in (measured.z, measured.sd) for end in (np.min, np.max)]
+    grid = grid_over(*ends)
+    assert np.isfinite(grid.damping(ends[2])).all()
     assert grid.damping(1e-300)[-1] < 0.01
 
 
@@ -111,8 +90,7 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
 def test_item_that_the_law_does_not_explain_keeps_its_estimate(share: float) -> None:
     """Of half of the users the mean was off by ten standard deviations, on the way to 1/d."""
     d, noise = 100, 1e-3
-    z, sd = np.full(d, (1 - share) / (d - 1)), np.full(d, noise)
-    z[0] = share
+    z, sd = np.append(share, np.full(d - 1, (1 - share) / (d - 1))), np.full(d, noise)
     model = Mixture(z, sd, grid_over(0.0, share + 2 * noise, noise, noise), ())
     relation = Relation(1.0, 0.0, 0.0, 0.0)
     (hypothesis,) = model.hypotheses([lognormal(1.0, 0.0, d)], [(relation, NONE)], 0.0)
