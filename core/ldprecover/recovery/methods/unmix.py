@@ -5,6 +5,7 @@ the surplus of an attack is on, if malicious reports support the others as hones
 spike as large as a popular item.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -40,6 +41,11 @@ _SUSPECT = 0.5  # probability above which an item is a suspect, and a round atta
 # needs evidence: what is left is the shape of the data, which follows no law.
 _NO_NOISE, _FAINT = 0.05, 0.2
 _FEW = 32
+_MOST_FURTHER = 0.5
+_SEVERAL = (
+    "Several sets of items are attacked: the intervals allow for one more attack like the smallest "
+    "of these."
+)
 _ASSUMED = "The frequencies assume an attack that the reports do not prove."
 _DOUBT = (
     "An earlier round holds evidence of an attack itself, which is then carried on: leave it out "
@@ -99,15 +105,20 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         notes.append(f"{reason}: these are the estimates, projected.")
     else:
         history = _history(inputs, notes)
+        # Odds of 9 by the weights of hypotheses and the evidence together.
+        least_attack = 9 / (9 + math.exp(min(evidence.log_factor, 0.0)))
+        if not is_proven and noise < _FAINT:
+            least_attack = math.inf
         unmixed = unmix(
             oracle,
             estimates,
             targets=inputs.targets,
             canaries=inputs.canaries,
             history=history,
-            honest_only=not is_proven and noise < _FAINT,
+            least_attack=least_attack,
         )
-        if oracle.domain_size < _FEW and history is None and not unmixed.assumes_attack:
+        is_shaped = oracle.domain_size >= _FEW and noise >= _FAINT
+        if not (is_shaped or history or unmixed.assumes_attack):
             both = (unmixed.frequencies + project_simplex(estimates.z)) / 2
             low, high = np.minimum(unmixed.lower, both), np.maximum(unmixed.upper, both)
             unmixed = replace(unmixed, frequencies=both, lower=low, upper=high)
@@ -117,10 +128,13 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     honest = unmixed.honest * estimates.n / (estimates.honest_kept * n)
     eta = max(1 / honest - 1, 0.0) if attacked else 0.0
     least = max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n))
+    total, of_item = estimates.further
+    if total:
+        notes.append(_SEVERAL)
     conclusions = Conclusions(
         standard_deviations=unmixed.sd,
-        lower=unmixed.lower,
-        upper=unmixed.upper,
+        lower=np.maximum(unmixed.lower - of_item, 0.0),
+        upper=np.minimum(unmixed.upper / (1 - min(total, _MOST_FURTHER)), 1.0),
         attack=evidence.word,
         attack_probability=evidence.probability,
         beta=min(least, 1.0) if evidence.p_value < LEVEL else 0.0,

@@ -41,7 +41,8 @@ class NoisyEstimates:
     passes, and `notes` are sentences on the filters. `additions` are what those that pass may have
     added to the named targets, or else to the suspects, by a histogram. `log_p` is ln p of the
     joint law of the reports' items, None where they were not read, and `malicious` the least number
-    of malicious reports by it.
+    of malicious reports by it. `further` is what one more attack may have added, to all items and
+    to each, where several were found.
     """
 
     z: FloatArray
@@ -56,6 +57,7 @@ class NoisyEstimates:
     additions: tuple[Addition, ...] = ()
     log_p: float | None = None
     malicious: float = 0.0
+    further: tuple[float, float] = (0.0, 0.0)
 
 
 def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:

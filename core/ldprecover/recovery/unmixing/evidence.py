@@ -53,20 +53,23 @@ class Evidence:
         return min(1.0, len(self.log_p) * math.exp(min(self.log_p.values())))
 
     @property
-    def probability(self) -> float:
-        """The probability of a visible attack, from `PRIOR` and the Bayes factor of the p-value.
+    def log_factor(self) -> float:
+        """The logarithm of the Bayes factor of the p-value.
 
-        Below `LEVEL` the factor is the largest one that a p-value can weigh, 1/(-e p ln p) (Sellke,
-        Bayarri and Berger, 2001).
+        Below `LEVEL` it is the largest one that a p-value can weigh, 1/(-e p ln p) (Sellke, Bayarri
+        and Berger, 2001).
         """
         if self.p_value < LEVEL:
             log_p = math.log(len(self.log_p)) + min(self.log_p.values())
-            log_factor = -1 - log_p - math.log(-log_p)
-        elif self.reach >= REACHED:
-            log_factor = math.log((1 - min(self.reach, _MOST_REACH)) / (1 - LEVEL))
-        else:
-            log_factor = 0.0
-        log_odds = math.log(PRIOR / (1 - PRIOR)) + log_factor
+            return -1 - log_p - math.log(-log_p)
+        if self.reach >= REACHED:
+            return math.log((1 - min(self.reach, _MOST_REACH)) / (1 - LEVEL))
+        return 0.0
+
+    @property
+    def probability(self) -> float:
+        """The probability of a visible attack, from `PRIOR` and the Bayes factor."""
+        log_odds = math.log(PRIOR / (1 - PRIOR)) + self.log_factor
         return 1 / (1 + math.exp(-min(log_odds, 500.0)))
 
     @property

@@ -35,7 +35,7 @@ def unmix(
     canaries: tuple[int, ...] = (),
     history: History | None = None,
     attack: bool = True,
-    honest_only: bool = False,
+    least_attack: float = 0.9,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from estimates z with noise sd.
 
@@ -45,7 +45,8 @@ def unmix(
     frequencies are conditioned on their sum of one. The estimates are projected on the simplex
     instead if they are fewer than 16, or no hypothesis fits them. The `targets` may be attacked, by
     default the suspects that the filters found; the `canaries` are held by nobody. `attack` False
-    takes all reports as honest, `honest_only` leaves an attack to the errors.
+    takes all reports as honest; else the frequencies take an attack into account if its
+    probability by the hypotheses is above `least_attack`.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
@@ -56,8 +57,7 @@ def unmix(
     hypotheses = unmixer.without_history()
     if history is not None:
         hypotheses += unmixer.with_history(history)
-    unmixed = averaged(hypotheses, honest_only=honest_only)
-    return unmixed if unmixed.is_explained else projection(estimates.z, estimates.sd)
+    return averaged(hypotheses, least_attack) or projection(estimates.z, estimates.sd)
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:

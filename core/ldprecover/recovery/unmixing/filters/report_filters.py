@@ -99,7 +99,11 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         for each in raising
         for item in each.items.tolist()
     }
-    raised = [each.raised for each in raising]
+    raised, further = [each.raised for each in raising], (0.0, 0.0)
+    decided = [each.raised for each in raising if each.is_decided]
+    if decided and len(raising) > 1:
+        total, t = min((each.fits[0].raised, each.items.size) for each in decided)
+        further = total, total / t
     if targets:
         raised = []
         if len(targets) <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
@@ -113,6 +117,7 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         notes=(*notes, *estimates.notes),
         log_p=min(math.log(2) + log_p, 0.0),
         malicious=malicious,
+        further=further,
     )
 
 

@@ -13,7 +13,6 @@ from ldprecover.types import FloatArray
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
 _NORMAL = 2.2414  # deviations either side that hold 97.5 %: the laws of f are approximations
 _EXPLAINED = 5.0  # deviations of the frequencies' sum from 1, beyond which no hypothesis fits
-_LIKELY = 0.9  # probability of an attack above which the frequencies take it into account
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
 
@@ -26,8 +25,7 @@ class Unmixed:
     of an attack, `p_history` the probability that earlier rounds are a guide to this one. `honest`
     is the mean share of honest reports among those that the estimates are of.
     `spikes` are the probabilities that reports raised an item given an attack, and not all items
-    alike. `assumes_attack` says that the frequencies take an attack into account,
-    `is_explained` that they sum to one nearly before they are made to.
+    alike. `assumes_attack` says that the frequencies take an attack into account.
     """
 
     frequencies: FloatArray
@@ -39,7 +37,6 @@ class Unmixed:
     honest: float
     spikes: FloatArray
     assumes_attack: bool
-    is_explained: bool = True
 
 
 def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
@@ -49,12 +46,12 @@ def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
     return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, 1.0, np.zeros(z.size), False)
 
 
-def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> Unmixed:
-    """Return the average over the hypotheses by their weights.
+def averaged(hypotheses: Sequence[Hypothesis], least_attack: float) -> Unmixed | None:
+    """Return the average over the hypotheses by their weights, or None if none of them fits.
 
-    Unless an attack that moves items is likely, the frequencies are the average over the hypotheses
-    of an honest round and of concealed attacks, and so they are if `honest_only`; their errors
-    still include the others.
+    Unless attacks that move items weigh more than `least_attack`, the frequencies are the average
+    over the hypotheses of an honest round and of concealed attacks; their errors still include the
+    others.
     """
     moments = [hypothesis.moments() for hypothesis in hypotheses]
     log_weights = np.array(
@@ -73,15 +70,17 @@ def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> 
         return total
 
     means, squares = [each.mean for each in moments], [each.square for each in moments]
-    # A false attack that would change much costs an honest round more than its noise does.
     likely = weights
     moves = is_attack & ~np.array([each.is_concealed for each in hypotheses])
-    assumes_attack = True
-    if (honest_only or float(weights @ moves) <= _LIKELY) and not moves.all():
-        likely, assumes_attack = np.where(moves, 0.0, weights) / weights[~moves].sum(), False
+    assumes_attack = float(weights @ moves) > least_attack
+    if not assumes_attack:
+        if moves.all():
+            return None
+        likely = np.where(moves, 0.0, weights) / weights[~moves].sum()
     mean = average(means, likely)
     variance = np.maximum(average(squares, likely) - mean**2, _LEAST_VARIANCE)
-    distance = abs(1 - float(mean.sum())) / math.sqrt(float(variance.sum()))
+    if abs(1 - float(mean.sum())) > _EXPLAINED * math.sqrt(float(variance.sum())):
+        return None
     frequencies = onto_simplex(mean, variance)
     # The errors are those under all hypotheses.
     every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
@@ -97,7 +96,6 @@ def averaged(hypotheses: Sequence[Hypothesis], *, honest_only: bool = False) -> 
         float(weights @ [each.relation.a for each in hypotheses]),
         np.minimum(average([each.spike for each in moments]) / max(attack, _LEAST_VARIANCE), 1.0),
         assumes_attack,
-        distance < _EXPLAINED,
     )
 
 
