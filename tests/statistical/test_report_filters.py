@@ -8,64 +8,45 @@ and no set was suspicious.
 """
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
+from tests.core.recovery.poisoned_round import play
 
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.sample import Sample
+from ldprecover.recovery.unmixing import filter_reports
 from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
-from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 
 pytestmark = pytest.mark.statistical
 
 D, N = 102, 20_000
-ORACLES: dict[str, FrequencyOracle] = {"oue": OUE(0.5, D), "olh": OLH(0.5, D, 3)}
 ITEMS = np.arange(64)
 SHAPES = {
     "flat": np.ones(D),
     "zipf": 1 / np.arange(1, D + 1) ** 1.5,
     "geometric": 0.9 ** np.arange(D),
-    "one item": np.array([0.9, *[0.1 / (D - 1)] * (D - 1)]),
+    "one item": np.append(0.9, np.full(D - 1, 0.1 / (D - 1))),
 }
-ROUNDS = 4  # of each shape
 
 
-@cache
-def honest(protocol: str, shape: str, seed: int) -> np.ndarray:
-    rng = np.random.default_rng([90, seed, len(shape)])
-    weights = SHAPES[shape] / SHAPES[shape].sum()
-    return ORACLES[protocol].perturb(rng.choice(D, N, p=weights), rng)
-
-
-every_protocol = pytest.mark.parametrize("protocol", ORACLES)
-
-
-@every_protocol
+@pytest.mark.parametrize("oracle", [OUE(0.5, D), OLH(0.5, D, 3)], ids=lambda o: o.protocol)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_filters_spare_honest_reports(protocol: str, shape: str) -> None:
-    for seed in range(ROUNDS):
-        result = filter_reports(ReportSource(ORACLES[protocol], honest(protocol, shape, seed)))
-        assert (result.n, result.suspects, result.dropped, result.notes) == (N, {}, (), ())
-
-
-@every_protocol
-@pytest.mark.parametrize("shape", SHAPES)
-def test_scores_of_pairs_are_standard_normal(protocol: str, shape: str) -> None:
+def test_filters_spare_honest_reports(oracle: FrequencyOracle, shape: str) -> None:
     """8,064 scores a case: their mean square is within 6.1 sqrt(2/8064) of 1 but once in 1e9, their
     mean within 6.1/90.
 
     The scores of pairs that share an item are uncorrelated. Half a deviation more is for the median
     taken off.
     """
-    oracle = ORACLES[protocol]
-    pairs = [
-        Sample(oracle, honest(protocol, shape, seed)).pair_counts(ITEMS) for seed in range(ROUNDS)
-    ]
-    scores = [pair_scores(counts, oracle) for counts in pairs]
-    entries = np.concatenate([of_round[np.triu_indices(64, 1)] for of_round in scores])
-    assert abs(entries.mean()) < 6.6 / math.sqrt(entries.size)
-    assert abs((entries**2).mean() - 1) < 6.6 * math.sqrt(2 / entries.size)
-    assert max(best_set(of_round)[1] for of_round in scores) < 8
+    scores = []
+    for seed in range(4):
+        reports = play(oracle, SHAPES[shape], N, seed=[90, seed]).data
+        result = filter_reports(ReportSource(oracle, reports))
+        assert (result.n, result.suspects, result.dropped, result.notes) == (N, {}, (), ())
+        matrix = pair_scores(Sample(oracle, reports).pair_counts(ITEMS), oracle)
+        assert best_set(matrix)[1] < 8
+        scores.append(matrix[np.triu_indices(64, 1)])
+    assert abs(np.mean(scores)) < 6.6 / math.sqrt(np.size(scores))
+    assert abs(np.mean(np.square(scores)) - 1) < 6.6 * math.sqrt(2 / np.size(scores))

@@ -71,12 +71,16 @@ class Round(NamedTuple):
     def estimates(self) -> np.ndarray:
         return self.oracle.estimate(self.tally.counts(self.oracle), self.tally.n)
 
+    def gain(self, frequencies: np.ndarray) -> float:
+        """Return projection's squared error over that of these frequencies."""
+        each = (project_simplex(self.estimates), frequencies)
+        projected, error = (((f - self.truth) ** 2).sum() for f in each)
+        return float(projected / error)
+
     def unmixed(self, **fields: Any) -> tuple[Recovery, Any, float]:
-        """Return the recovery, its conclusions, and projection's squared error over its own."""
+        """Return the recovery, its conclusions and its gain."""
         result = recover(self.oracle, self.data, RecoveryRequest("unmix", **fields))
-        each = (project_simplex(result.poisoned), result.recovered)
-        projected, recovered = (((f - self.truth) ** 2).sum() for f in each)
-        return result, result.conclusions, float(projected / recovered)
+        return result, result.conclusions, self.gain(result.recovered)
 
 
 def play(

@@ -2,67 +2,33 @@
 
 import itertools
 import tracemalloc
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
-from tests.core.recovery.poisoned_round import estimates_of
+from tests.core.recovery.poisoned_round import Round, play
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover.protocols.ss import SS
-from ldprecover.protocols.sue import SUE
+from ldprecover.protocols import SS, SUE
 from ldprecover.recovery import ReportSource, project_simplex, recover, reports
-from ldprecover.recovery.unmixing.estimates import NoisyEstimates
-from ldprecover.recovery.unmixing.filters.report_filters import (
-    _numbers_as_text,
-    filter_reports,
-    unfit,
-)
+from ldprecover.recovery.unmixing import NoisyEstimates, filter_reports
+from ldprecover.recovery.unmixing.filters.report_filters import _numbers_as_text, unfit
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
-ORACLES = {
-    "oue": OUE(1.0, D),
-    "olh": OLH(1.0, D, 4),
-    "sue": SUE(1.0, D),
-    "ss": SS(1.0, D, 16),
-}
-TARGETS = ((7, 19, 22, 31, 40, 48, 51, 55), (3, 9, 14, 29, 35, 44, 50, 58))
-WEIGHTS = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
+ORACLES = {"oue": OUE(1.0, D), "olh": OLH(1.0, D, 4), "sue": SUE(1.0, D), "ss": SS(1.0, D, 16)}
+TARGETS, OTHERS = (7, 19, 22, 31, 40, 48, 51, 55), (3, 9, 14, 29, 35, 44, 50, 58)
+TWO = (MGA(TARGETS), MGA(OTHERS))
 
 
 @cache
-def honest(protocol: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return what N users hold, and their reports. Seeded."""
-    rng = np.random.default_rng(12)
-    items = rng.choice(D, N, p=WEIGHTS)
-    return np.bincount(items, minlength=D) / N, ORACLES[protocol].perturb(items, rng)
+def attacked(protocol: str, *attacks: Attack) -> Round:
+    """Return a round of N users and M malicious reports. Seeded."""
+    return play(ORACLES[protocol], 1 / np.arange(1, D + 1), N, *attacks, m=M)
 
 
-def attacked(protocol: str, *attacks: Attack) -> np.ndarray:
-    """Return these reports, and M of the attacks together, shuffled. Seeded."""
-    oracle, rng = ORACLES[protocol], np.random.default_rng(13)
-    crafted = [attack.reports(oracle, M // len(attacks), rng) for attack in attacks]
-    rows = np.concatenate([honest(protocol)[1], *crafted])
-    rng.shuffle(rows)
-    return rows
-
-
-def gain(protocol: str, rows: np.ndarray, result: NoisyEstimates) -> float:
-    """Return the factor by which filtering lowers the squared error of Norm-Sub."""
-    oracle, (truth, _) = ORACLES[protocol], honest(protocol)
-    plain = estimates_of(oracle, rows)
-    before, after = (((project_simplex(z) - truth) ** 2).mean() for z in (plain, result.z))
-    return float(before / after)
-
-
-def dropped(result: NoisyEstimates) -> dict[str, int]:
-    """Return the number of reports that each filter dropped."""
-    return {
-        name: sum(d.reports for d in group)
-        for name, group in itertools.groupby(result.dropped, lambda d: d.screen)
-    }
+def filtered(round: Round) -> NoisyEstimates:
+    return filter_reports(ReportSource(round.oracle, round.data))
 
 
 every_protocol = pytest.mark.parametrize("protocol", ORACLES)
@@ -71,123 +37,89 @@ every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 @every_protocol
 def test_all_honest_reports_pass(protocol: str) -> None:
     """The result is the plain estimate. Of 256 rounds of other seeds no report was dropped."""
-    oracle, (truth, rows) = ORACLES[protocol], honest(protocol)
-    result = filter_reports(ReportSource(oracle, rows))
+    round = attacked(protocol)
+    result = filtered(round)
     assert (result.n, result.suspects, result.dropped, result.notes) == (N, {}, (), ())
-    assert result.z == pytest.approx(estimates_of(oracle, rows), abs=1e-9)
+    assert result.z == pytest.approx(round.estimates, abs=1e-9)
     # The mean of 60 squares of variance 2, 6.1 deviations of it off once in 1e9.
-    assert abs((((result.z - truth) / result.sd) ** 2).mean() - 1) < 6.1 * (2 / D) ** 0.5
+    assert abs((((result.z - round.truth) / result.sd) ** 2).mean() - 1) < 6.1 * (2 / D) ** 0.5
 
 
-@every_protocol
-def test_finds_each_attacker_who_raises_a_set(protocol: str) -> None:
-    rows = attacked(protocol, *map(MGA, TARGETS))
-    result = filter_reports(ReportSource(ORACLES[protocol], rows))
-    assert tuple(result.suspects) == tuple(sorted(itertools.chain(*TARGETS)))
-    assert [d.screen for d in result.dropped] == ["shared items"] * 2
-    assert 0.9 * M < dropped(result)["shared items"] < 1.6 * M
-    assert result.n == len(rows) - dropped(result)["shared items"]
-    assert gain(protocol, rows, result) > 4
+SHARED, SIZES = "shared items", "frequent sizes"
 
 
-@every_protocol
 @pytest.mark.parametrize(
-    "attack", [MGAA(TARGETS[0]), APA(TARGETS[0])], ids=lambda attack: attack.name
+    ("protocol", "attacks", "screen", "suspects", "gain"),
+    [
+        *[(protocol, TWO, SHARED, TARGETS + OTHERS, 4) for protocol in ORACLES],
+        *[(protocol, (MGAA(TARGETS),), SHARED, TARGETS, 1.5) for protocol in ORACLES],
+        *[(protocol, (APA(TARGETS),), SHARED, TARGETS, 1.5) for protocol in ORACLES],
+        *[(protocol, (MLA(),), SHARED, None, 1.5) for protocol in ORACLES],
+        ("oue", (MGA(TARGETS, model="sampled"),), SIZES, None, 1.5),
+        ("sue", (MGA(TARGETS, model="sampled"),), SIZES, None, 1.5),
+        # Random bits have more ones; and padded reports have all one number of ones.
+        ("oue", (RPA(),), SIZES, (), 0.95),
+        ("oue", (Manip(),), SIZES, (), 0.95),
+    ],
 )
-def test_hidden_attackers_are_found_by_shared_items(protocol: str, attack: Attack) -> None:
-    rows = attacked(protocol, attack)
-    result = filter_reports(ReportSource(ORACLES[protocol], rows))
-    assert set(result.suspects) == set(TARGETS[0])
-    assert gain(protocol, rows, result) > 1.5
-
-
-@every_protocol
-def test_one_report_sent_by_all_is_found(protocol: str) -> None:
-    oracle, attack = ORACLES[protocol], MLA()
-    rows = attacked(protocol, attack)
-    result = filter_reports(ReportSource(oracle, rows))
-    rest = filter_reports(ReportSource(oracle, honest(protocol)[1]))
-    assert N - 100 <= result.n <= N
-    assert result.z == pytest.approx(rest.z, abs=5 * rest.sd.max())
-
-
-@pytest.mark.parametrize("protocol", ["oue", "sue"])
-def test_reports_of_one_item_are_dropped_by_their_size(protocol: str) -> None:
-    rows = attacked(protocol, MGA(TARGETS[0], model="sampled"))
-    result = filter_reports(ReportSource(ORACLES[protocol], rows))
-    assert dropped(result) == {"frequent sizes": M}
-    assert (
-        result.dropped[0].what == "reports whose number of supported items is 1, which too many do"
-    )
-    assert result.z == pytest.approx(
-        filter_reports(ReportSource(ORACLES[protocol], honest(protocol)[1])).z, abs=1e-6
-    )
-
-
-@pytest.mark.parametrize("attack", [RPA(), Manip()], ids=lambda attack: attack.name)
-def test_reports_of_too_frequent_sizes_are_dropped(attack: Attack) -> None:
-    """Random bits have more ones; and padded reports have all one number of ones."""
-    rows = attacked("oue", attack)
-    result = filter_reports(ReportSource(ORACLES["oue"], rows))
-    assert not result.suspects
-    assert set(dropped(result)) == {"frequent sizes"}
-    assert result.n + sum(dropped(result).values()) == len(rows)
+def test_drops_most_malicious_reports(
+    protocol: str,
+    attacks: tuple[Attack, ...],
+    screen: str,
+    suspects: tuple[int, ...] | None,
+    gain: float,
+) -> None:
+    """The gain is that of projecting the estimates of the reports that pass."""
+    round = attacked(protocol, *attacks)
+    result = filtered(round)
+    assert {dropped.screen for dropped in result.dropped} == {screen}
+    number = sum(dropped.reports for dropped in result.dropped)
+    assert 0.9 * M < number == len(round.data) - result.n
+    if suspects is not None:
+        assert {*result.suspects} == {*suspects}
+    assert round.gain(project_simplex(result.z)) > gain
 
 
 def test_set_with_nearly_all_users_is_no_attackers() -> None:
     """All users hold one of eight items, and some reports support all of these."""
-    oracle, rng = ORACLES["oue"], np.random.default_rng(15)
-    bits = oracle.supports(oracle.perturb(rng.choice(8, N), rng)).copy()
+    oracle = ORACLES["oue"]
+    bits = oracle.supports(play(oracle, np.arange(D) < 8, N).data).copy()
     bits[:6000, :8] = True
     result = filter_reports(ReportSource(oracle, np.packbits(bits, axis=1, bitorder="little")))
-    assert "shared items" not in dropped(result)
+    assert not [dropped for dropped in result.dropped if dropped.screen == SHARED]
     assert not result.suspects
     (note,) = result.notes
-    assert note.startswith(
-        "Many reports share item indices 0, 1, 2, 3, 4, 5, 6, 7, but then most of the users would"
-    )
+    assert note.startswith("Many reports share item indices 0, 1, 2, 3, 4, 5, 6, 7, but then most")
 
 
-@pytest.mark.parametrize(
-    ("rows", "passes"),
-    [(lambda: honest("olh")[1], 2), (lambda: attacked("olh", *map(MGA, TARGETS)), 8)],
-)
-def test_reports_are_read_a_few_times(rows: Callable[[], np.ndarray], passes: int) -> None:
-    passes_seen: set[int] = set()
-    filter_reports(
-        ReportSource(ORACLES["olh"], rows(), progress=lambda number, _: passes_seen.add(number))
-    )
-    assert len(passes_seen) <= passes
+@pytest.mark.parametrize(("attacks", "passes"), [((), 2), (TWO, 8)])
+def test_reports_are_read_a_few_times(attacks: tuple[Attack, ...], passes: int) -> None:
+    rows, numbers = attacked("olh", *attacks).data, set[int]()
+    filter_reports(ReportSource(ORACLES["olh"], rows, progress=lambda i, _: numbers.add(i)))
+    assert len(numbers) <= passes
 
 
 def test_memory_of_the_filters_does_not_grow_with_reports(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """20 more blocks raise the largest memory by less than a byte for each of their reports."""
-    oracle, rows = ORACLES["olh"], attacked("olh", MGA(TARGETS[0]))[:1000]
-    monkeypatch.setattr(reports, "_CELLS", 1000 * D)
-
-    def peak(blocks: int) -> int:
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
-        result = filter_reports(ReportSource(oracle, lambda: itertools.repeat(rows, blocks)))
-        assert result.dropped
-        return tracemalloc.get_traced_memory()[1] - before
-
+    oracle, rows = ORACLES["olh"], attacked("olh", *TWO).data[::43]
+    monkeypatch.setattr(reports, "_CELLS", len(rows) * D)
     filter_reports(ReportSource(oracle, rows))  # fill caches first
-    tracemalloc.start()
-    try:
-        assert peak(40) - peak(20) < 20 * 1000
-    finally:
+    peaks = []
+    for blocks in (20, 40):
+        tracemalloc.start()
+        assert filter_reports(ReportSource(oracle, partial(itertools.repeat, rows, blocks))).dropped
+        peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 20 * len(rows)
 
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, D), SS(1.0, D, 1)], ids=lambda o: o.protocol)
 def test_unfilterable_reports_all_pass_with_a_note(oracle: FrequencyOracle) -> None:
-    rng = np.random.default_rng(16)
-    rows = oracle.perturb(rng.integers(oracle.domain_size, size=1000), rng)
-    result = recover(oracle, rows, "unmix")
-    assert result.genuine == pytest.approx(estimates_of(oracle, rows))
+    round = play(oracle, np.ones(D), 1000)
+    result, *_ = round.unmixed()
+    assert result.genuine == pytest.approx(round.estimates)
     assert f"No reports were filtered: {unfit(oracle)}." in result.notes
 
 
@@ -209,7 +141,7 @@ def test_no_report_is_dropped_if_all_would_be(row: int) -> None:
 @every_protocol
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_filters_few_reports_too(protocol: str, n: int) -> None:
-    result = filter_reports(ReportSource(ORACLES[protocol], honest(protocol)[1][:n]))
+    result = filter_reports(ReportSource(ORACLES[protocol], attacked(protocol).data[:n]))
     assert np.isfinite(result.z).all()
     assert (result.sd > 0).all()
     assert result.n == n

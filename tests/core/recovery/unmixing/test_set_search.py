@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.core.recovery.poisoned_round import Round, play
 
 from ldprecover import OLH, OUE, FrequencyOracle, Tally
 from ldprecover.distributions import binomial_law
@@ -22,36 +23,30 @@ TARGETS = (5, 11, 17, 23, 29, 35, 41, 46)
 
 
 @cache
-def rows(protocol: str, m: int) -> np.ndarray:
-    """Return honest reports, and m of an attacker who raises the targets. Seeded."""
-    oracle, rng = {"oue": OUE_, "olh": OLH_}[protocol], np.random.default_rng(20)
-    items = rng.choice(D, N, p=0.9 ** np.arange(D) / (0.9 ** np.arange(D)).sum())
-    return np.concatenate([oracle.perturb(items, rng), MGA(TARGETS).reports(oracle, m, rng)])
+def attacked(oracle: FrequencyOracle) -> Round:
+    """Return a round with 2,000 reports of an attacker who raises the targets."""
+    return play(oracle, 0.9 ** np.arange(D), N, MGA(TARGETS), m=2_000)
 
 
 @pytest.mark.parametrize(
     ("members", "joined", "bins"),
-    [
-        (TARGETS[:5], TARGETS, [8]),
-        (TARGETS, TARGETS, [8]),
-        ((1, 2, 3, 4), (1, 2, 3, 4), []),
-    ],
+    [(TARGETS[:5], TARGETS, [8]), (TARGETS, TARGETS, [8]), ((1, 2, 3, 4), (1, 2, 3, 4), [])],
     ids=["joined", "complete", "honest"],
 )
 def test_items_that_the_dropped_reports_raise_join_the_set(
     members: tuple[int, ...], joined: tuple[int, ...], bins: list[int]
 ) -> None:
     """A set that nobody raises is not dropped."""
-    source = ReportSource(OUE_, rows("oue", 2_000))
+    source = ReportSource(OUE_, attacked(OUE_).data)
     result = _tested(source, [], np.arange(D), np.array(members))
     assert result.items.tolist() == list(joined)
     assert np.flatnonzero(result.bins).tolist() == bins
     assert result.is_decided == bool(bins)
 
 
-@pytest.mark.parametrize("protocol", ["oue", "olh"])
-def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
-    oracle, reports = {"oue": OUE_, "olh": OLH_}[protocol], rows(protocol, 2_000)
+@pytest.mark.parametrize("oracle", [OUE_, OLH_], ids=lambda oracle: oracle.protocol)
+def test_reports_that_pass_are_those_of_the_rule(oracle: FrequencyOracle) -> None:
+    reports = attacked(oracle).data
     result = shared_sets(ReportSource(oracle, reports), Tally.of(oracle, reports))
     (dropped,) = result.decided
     assert tuple(sorted(dropped.items)) == TARGETS
@@ -61,11 +56,10 @@ def test_reports_that_pass_are_those_of_the_rule(protocol: str) -> None:
 
 def test_set_is_suspicious_even_without_dropped_reports() -> None:
     """Honest reports often support as many of five targets as those by fair coins do."""
-    rng, targets = np.random.default_rng(21), (20, 21, 22, 23, 24)
-    crafted = APA2(targets).reports(OUE_, 4_000, rng)
-    reports = np.concatenate([OUE_.perturb(rng.integers(D, size=100_000), rng), crafted])
-    result = filter_reports(ReportSource(OUE_, reports))
-    assert (result.n, tuple(result.suspects), result.dropped) == (len(reports), targets, ())
+    targets = (20, 21, 22, 23, 24)
+    round = play(OUE_, np.ones(D), 100_000, APA2(targets), m=4_000)
+    result = filter_reports(ReportSource(OUE_, round.data))
+    assert (result.n, tuple(result.suspects), result.dropped) == (104_000, targets, ())
 
 
 def test_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
@@ -76,7 +70,7 @@ def test_set_is_not_dropped_with_half_of_the_honest_reports() -> None:
     assert score == 0
 
 
-FITTED = [OUE(1.0, D), OLH(1.0, D, 4), SUE(1.0, D), SS(1.0, D, 13)]
+FITTED = [OUE_, OLH_, SUE(1.0, D), SS(1.0, D, 13)]
 EACH = {
     "all": lambda oracle: np.eye(7)[6],
     "half": lambda oracle: (np.eye(7)[6] + np.eye(7)[0]) / 2,
