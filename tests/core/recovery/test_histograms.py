@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.core.recovery.poisoned_round import play
 
 from ldprecover import (
     GRR,
@@ -35,14 +36,10 @@ READ = [
 every_protocol = pytest.mark.parametrize("protocol", ORACLES)
 
 
-def reports_of(protocol: str) -> np.ndarray:
+def reports_of(protocol: str) -> Any:
     """Return honest reports and those of an attacker, shuffled."""
-    oracle, rng = ORACLES[protocol], np.random.default_rng(3)
-    truth = np.arange(D, 0, -1) / (D * (D + 1) / 2)
-    honest = oracle.perturb(rng.choice(D, N, p=truth), rng)
-    reports = np.concatenate([honest, MGA(TARGETS).reports(oracle, M, rng)])
-    rng.shuffle(reports)
-    return reports
+    round = play(ORACLES[protocol], np.arange(D, 0, -1), N, MGA(TARGETS), m=M)
+    return np.random.default_rng(3).permutation(round.data)
 
 
 def recovered(protocol: str, name: str, reports: Any) -> Recovery:
@@ -51,19 +48,15 @@ def recovered(protocol: str, name: str, reports: Any) -> Recovery:
     return recover(ORACLES[protocol], reports, request)
 
 
-def same(one: Recovery, other: Recovery) -> None:
-    assert one.notes == other.notes
-    assert one.eta == other.eta
-    for name in ("malicious", "genuine", "recovered"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-
-
 @pytest.mark.parametrize(("protocol", "name"), READ)
 def test_recovery_from_a_tally_is_that_from_reports(protocol: str, name: str) -> None:
     oracle, reports = ORACLES[protocol], reports_of(protocol)
     result = recovered(protocol, name, Tally.of(oracle, reports))
-    same(result, recovered(protocol, name, reports))
-    same(result, recovered(protocol, name, lambda: np.array_split(reports[::-1], 7)))
+    for source in (reports, lambda: np.array_split(reports[::-1], 7)):
+        other = recovered(protocol, name, source)
+        assert (result.notes, result.eta) == (other.notes, other.eta)
+        for vector in ("malicious", "genuine", "recovered"):
+            np.testing.assert_array_equal(getattr(result, vector), getattr(other, vector))
 
 
 @every_protocol
@@ -101,7 +94,6 @@ def test_a_histogram_is_read_once() -> None:
     ("oracle", "reason"),
     [
         (LLH(0.5, 102, 3), "594 of the 729 different llh reports support 33 or 34 items"),
-        (LLH(1, 81, 3), "240 of the 243 different llh reports support 26 or 27 items"),
         (LLH(4, 102, 53), "146,068 of the 148,877 different llh reports support 1 or 2 items"),
         (HR(1, 127), "127 of the 128 different hr reports support 62 or 63 items"),
     ],

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.core.recovery.poisoned_round import play
 
 from ldprecover import FrequencyOracle, ParameterError, Tally
 from ldprecover.protocols import HR, LLH
 from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
-from ldprecover_attacker import make_attack
+from ldprecover_attacker import MGA
 
 ORACLES = [LLH(0.5, 20, 3), LLH(1.0, 30, 2), LLH(2.0, 40, 7), HR(1.0, 20)]
 
@@ -17,12 +18,12 @@ def regressors(oracle: FrequencyOracle) -> np.ndarray:
     return np.column_stack([np.ones(reports.size), oracle.supports(reports).astype(np.float64)])
 
 
-@pytest.fixture(params=ORACLES, ids=lambda oracle: f"{oracle.protocol}-{oracle.domain_size}")
-def oracle(request: pytest.FixtureRequest) -> FrequencyOracle:
-    value: FrequencyOracle = request.param
-    return value
+every_oracle = pytest.mark.parametrize(
+    "oracle", ORACLES, ids=lambda oracle: f"{oracle.protocol}-{oracle.domain_size}"
+)
 
 
+@every_oracle
 def test_least_squares_are_those_of_the_kept_cells(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(1)
     histogram = rng.integers(50, 100, oracle.summary_size)
@@ -38,6 +39,7 @@ def test_least_squares_are_those_of_the_kept_cells(oracle: FrequencyOracle) -> N
     np.testing.assert_allclose(cells.residual(histogram), residual, atol=1e-8)
 
 
+@every_oracle
 def test_estimates_without_dropped_cells_are_unbiased(oracle: FrequencyOracle) -> None:
     """The expectation of an honest histogram gives the frequencies, whatever its cells hold."""
     frequencies = np.random.default_rng(2).dirichlet(np.ones(oracle.domain_size))
@@ -49,6 +51,7 @@ def test_estimates_without_dropped_cells_are_unbiased(oracle: FrequencyOracle) -
     np.testing.assert_allclose(cells.estimates(filled) / filled.sum(), frequencies, atol=1e-4)
 
 
+@every_oracle
 def test_honest_rounds_lose_no_cell(oracle: FrequencyOracle) -> None:
     """At a probability of 1e-4 each, one of 40 rounds loses a cell with 0.4 %."""
     rng = np.random.default_rng(4)
@@ -64,10 +67,9 @@ def test_honest_rounds_lose_no_cell(oracle: FrequencyOracle) -> None:
 @pytest.mark.parametrize("domain_size", [60, 102])
 def test_crafted_reports_are_the_cells_that_are_dropped(domain_size: int) -> None:
     oracle, rng = LLH(0.5, domain_size, 3), np.random.default_rng(5)
-    targets = rng.choice(domain_size, 10, replace=False).tolist()
-    crafted = make_attack("mga", targets=targets).reports(oracle, 20_000, rng)
-    users = rng.multinomial(400_000, rng.dirichlet(np.ones(domain_size)))
-    tally = oracle.simulation.honest_tally(users, rng) + Tally.of(oracle, crafted)
+    crafted = MGA(rng.choice(domain_size, 10, replace=False).tolist()).reports(oracle, 20_000, rng)
+    honest = play(oracle, rng.dirichlet(np.ones(domain_size)), 400_000, tallied=True).tally
+    tally = honest + Tally.of(oracle, crafted)
     cells, log_p = without_full_cells(oracle, tally.summary)
     assert set(np.unique(crafted).tolist()) == set(cells.dropped.tolist())
     assert log_p < -100
