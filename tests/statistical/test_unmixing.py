@@ -9,7 +9,7 @@ from tests.core.recovery.poisoned_round import play
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.protocols import SS, SUE
-from ldprecover_attacker import MGA
+from ldprecover_attacker import APA, MGA, Attack
 from ldprecover_client.datasets import load_dataset
 
 pytestmark = pytest.mark.statistical
@@ -47,6 +47,33 @@ def test_unmixing_gains_and_states_its_errors(
     assert np.exp(np.log(gains).mean()) > least
     assert 0.2 < np.mean(errors) < 3
     assert np.mean(inside) > 0.85
+
+
+READ = [OUE(1.0, 60), OLH(1.0, 60, 4), SUE(1.0, 60), SS(1.0, 60, 16)]
+ONE = MGA((7, 19, 22, 31, 40))
+
+
+@pytest.mark.parametrize(
+    ("oracle", "attacks", "least"),
+    [
+        *[(oracle, [ONE], 8) for oracle in READ],
+        *[(oracle, [APA(ONE.targets)], 1.5) for oracle in READ],
+        *[(oracle, [ONE, MGA((3, 9, 14)), MGA((25, 45, 55, 58))], 1.5) for oracle in READ],
+        *[(oracle, [MGA((1, 3, 4))], 10) for oracle in (OUE(1.0, 5), OLH(1.0, 12, 4))],
+    ],
+)
+def test_reports_tell_more(oracle: FrequencyOracle, attacks: list[Attack], least: float) -> None:
+    """Of one attacker, one with hidden reports, and three; and of few items."""
+    law, gains, inside = 0.9 ** np.arange(oracle.domain_size), [], []
+    for seed in range(3):
+        round = play(oracle, law, 30_000, *attacks, m=1_578, seed=seed)
+        _, conclusions, gain = round.unmixed()
+        assert conclusions.attack == "near_certain"
+        assert 0 < conclusions.beta < 0.05
+        gains.append(gain)
+        inside.append((conclusions.lower <= round.truth) & (round.truth <= conclusions.upper))
+    assert np.exp(np.log(gains).mean()) > least
+    assert np.mean(inside) > 0.75
 
 
 @pytest.mark.parametrize("share", [0.6, 0.99])
