@@ -34,7 +34,6 @@ def unmix(
     targets: tuple[int, ...] = (),
     canaries: tuple[int, ...] = (),
     history: History | None = None,
-    attack: bool = True,
     least_attack: float = 0.9,
 ) -> Unmixed:
     """Return the genuine users' frequencies and the attack, from estimates z with noise sd.
@@ -44,16 +43,15 @@ def unmix(
     Laws, shifts and spikes are averaged over by the likelihood of the estimates, and the
     frequencies are conditioned on their sum of one. The estimates are projected on the simplex
     instead if they are fewer than 16, or no hypothesis fits them. The `targets` may be attacked, by
-    default the suspects that the filters found; the `canaries` are held by nobody. `attack` False
-    takes all reports as honest; else the frequencies take an attack into account if its
-    probability by the hypotheses is above `least_attack`.
+    default the suspects that the filters found; the `canaries` are held by nobody. The frequencies
+    take an attack into account if its probability by the hypotheses is above `least_attack`.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
     """
     if estimates.z.size < LEAST_ITEMS:
         return projection(estimates.z, estimates.sd)
-    unmixer = _Unmixer(oracle, estimates, targets, canaries, attack)
+    unmixer = _Unmixer(oracle, estimates, targets, canaries)
     hypotheses = unmixer.without_history()
     if history is not None:
         hypotheses += unmixer.with_history(history)
@@ -62,7 +60,7 @@ def unmix(
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
     """Return the frequencies of an earlier round without an attack, from its estimates z."""
-    unmixed = unmix(oracle, NoisyEstimates(z, sd, 0), attack=False)
+    unmixed = unmix(oracle, NoisyEstimates(z, sd, 0), least_attack=math.inf)
     return History(unmixed.frequencies, unmixed.sd**2)
 
 
@@ -75,7 +73,6 @@ class _Unmixer:
         estimates: NoisyEstimates,
         targets: tuple[int, ...],
         canaries: tuple[int, ...],
-        attack: bool,
     ) -> None:
         z, sd = estimates.z, estimates.sd
         # Of items that too many reports share it is as likely as not that they were raised.
@@ -84,7 +81,7 @@ class _Unmixer:
         if shared:
             targets, self._prior_attack = shared, 0.5
         self.sums = Sums.of(oracle, z, sd)
-        self._z, self._sd, self._attack = z, sd, attack
+        self._z, self._sd = z, sd
         self._targets, self._canaries, self._additions = targets, canaries, estimates.additions
         self._laws = shapes(z.size - len(canaries), flat=False)
         self._is_target = np.zeros(z.size)
@@ -114,9 +111,8 @@ class _Unmixer:
         log_prior = math.log(1 - self._prior_attack)
         honest = self._remainder(self._z, self._sd, 1.0, log_prior)
         hypotheses = likely(honest, PRIOR.most_hypotheses)
-        if self._attack:
-            hypotheses += likely(self._attacks(), PRIOR.most_hypotheses)
-            hypotheses += self._known_additions()
+        hypotheses += likely(self._attacks(), PRIOR.most_hypotheses)
+        hypotheses += self._known_additions()
         return likely(hypotheses)
 
     def _attacks(self) -> Iterator[Hypothesis]:
@@ -183,10 +179,9 @@ class _Unmixer:
             model = Mixture(self._z, self._sd, grid, history=past)
             log_prior = math.log(PRIOR.history / len(PRIOR.drifts))
             hypotheses += model.hypotheses(laws, [honest], log_prior + math.log(1 - PRIOR.attack))
-            if self._attack:
-                log_prior += self._log_attack
-                family = self._family(log_prior, laws, self._spikes, unshifted=True)
-                hypotheses += family.hypotheses(model)
+            log_prior += self._log_attack
+            family = self._family(log_prior, laws, self._spikes, unshifted=True)
+            hypotheses += family.hypotheses(model)
         return likely(hypotheses, PRIOR.most_hypotheses)
 
 

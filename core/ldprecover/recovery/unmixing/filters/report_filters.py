@@ -142,10 +142,5 @@ def _text(dropped: DroppedSet) -> str:
 
 
 def _numbers_as_text(chosen: BoolArray) -> str:
-    """Return the positions that are set as text, such as "1, 3 or 5 to 8"."""
-    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
-    runs = [
-        str(a) if b == a + 1 else f"{a} to {b - 1}"
-        for a, b in zip(edges[::2], edges[1::2], strict=True)
-    ]
-    return runs[0] if len(runs) == 1 else f"{', '.join(runs[:-1])} or {runs[-1]}"
+    """Return the positions that are set as text, such as "1, 3"."""
+    return ", ".join(map(str, np.flatnonzero(chosen).tolist()))

@@ -1,7 +1,6 @@
 """Densities at the estimates: sums of independent parts, as products of Fourier transforms.
 
-Items with equal noise share an inverse transform. If they are few and the products are many, the
-inverse transform is summed at these items alone.
+Items with equal noise share an inverse transform.
 """
 
 import math
@@ -16,7 +15,6 @@ from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 _LEAST, _MOST = 256, 16384  # points of a grid
 _REACH = 7  # standard deviations of noise kept apart on the circle: 1e-12 wraps around
 _STEP = math.log(1.1)  # of factors of deviations
-_WORTH = 4  # transforms per item above which the direct sum is faster
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,6 @@ class Grid:
     def omega(self) -> FloatArray:
         """The angular frequencies of a real transform, size/2 + 1 of them."""
         return np.asarray(2 * np.pi * np.fft.rfftfreq(self.size, self.step), np.float64)
-
-    @cached_property
-    def roots(self) -> ComplexArray:
-        """The `size` roots of unity."""
-        return np.exp(2j * np.pi * np.arange(self.size) / self.size)
 
     def damping(self, sd: float) -> FloatArray:
         """Return the transform of normal noise, with a deviation of at least one step."""
@@ -57,61 +50,23 @@ def grid_over(low: float, high: float, least: float, largest: float) -> Grid:
 
 @dataclass(frozen=True, eq=False)
 class NoiseGroup:
-    """Items with noise of one deviation; `damping` is the transform of its law."""
+    """Items of one kind with noise of one deviation; `damping` is the transform of its law."""
 
+    kind: int
     items: Int64Array
     damping: FloatArray
     grid: Grid
 
-    def at(self, x: FloatArray, transforms: int) -> "GridPositions":
-        """Return the place of the densities at x (one value for each of the d items).
+    def densities(self, x: FloatArray, transforms: ComplexArray) -> FloatArray:
+        """Return the densities at the items' x with noise, one row for each transform.
 
-        `transforms` is the number of densities that will be asked for.
+        x has one value for each of the d items.
         """
-        position = x[self.items] / self.grid.step
-        cell = np.floor(position)
-        above = position - cell
-        low = cell.astype(np.int64) % self.grid.size
-        direct = self.items.size * _WORTH <= transforms
-        basis = self._basis(low, above) if direct else None
-        return GridPositions(self, low, (low + 1) % self.grid.size, above, basis)
-
-    def _basis(self, low: Int64Array, above: FloatArray) -> FloatArray:
-        """Return the matrix whose product with a transform is the direct sum at the items."""
-        grid = self.grid
-        k = np.arange(grid.omega.size)
-        turn = grid.roots[np.outer(k, low) % grid.size]
-        turn *= (1 - above) + above * grid.roots[k, None]
-        weights = self.damping * (2 / (grid.size * grid.step))
-        weights[0] /= 2
-        weights[-1] /= 2
-        turn *= weights[:, None]
-        return np.stack([turn.real, -turn.imag], axis=1).reshape(-1, low.size)
-
-
-@dataclass(frozen=True, eq=False)
-class GridPositions:
-    """The positions of a group's items: between the grid points `low` and `high`, at `above`."""
-
-    group: NoiseGroup
-    low: Int64Array
-    high: Int64Array
-    above: FloatArray
-    basis: FloatArray | None
-
-    @property
-    def items(self) -> Int64Array:
-        """The items of the group."""
-        return self.group.items
-
-    def densities(self, transforms: ComplexArray) -> FloatArray:
-        """Return the densities at the group's items with noise, one row for each transform."""
-        if self.basis is not None:
-            return np.ascontiguousarray(transforms).view(np.float64) @ self.basis
-        grid = self.group.grid
-        dense = np.fft.irfft(transforms * (self.group.damping / grid.step), grid.size)
-        densities = dense[:, self.low]
-        densities += self.above * (dense[:, self.high] - densities)
+        grid, position = self.grid, x[self.items] / self.grid.step
+        low = np.floor(position).astype(np.int64)
+        dense = np.fft.irfft(transforms * (self.damping / grid.step), grid.size)
+        densities = dense[:, low % grid.size]
+        densities += (position - low) * (dense[:, (low + 1) % grid.size] - densities)
         return densities
 
 
@@ -120,7 +75,7 @@ def groups(sd: FloatArray, grid: Grid, kinds: BoolArray | Int64Array) -> Iterato
     for kind in np.unique(kinds):
         for level in np.unique(sd[kinds == kind]):
             items = np.flatnonzero((kinds == kind) & (sd == level))
-            yield NoiseGroup(items, grid.damping(float(level)), grid)
+            yield NoiseGroup(int(kind), items, grid.damping(float(level)), grid)
 
 
 def rounded(factors: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import Grid, GridPositions, groups, rounded
+from ldprecover.recovery.unmixing.model.density import Grid, groups, rounded
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
     Hypothesis,
@@ -70,25 +70,21 @@ class Mixture:
         empty[list(canaries)] = True
         self._inside, self._empty = inside, empty
         self._tau = sd if history is None else history.deviations(sd)
-        self._all = tuple(groups(self._tau, grid, empty))
-        self._split = tuple(groups(self._tau, grid, empty + 2 * inside))
+        self._groups = tuple(groups(self._tau, grid, empty + 2 * inside))
 
     def hypotheses(
         self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float
     ) -> Iterator[Hypothesis]:
         """Yield the hypothesis of each shape with each choice of a relation and spikes."""
         for group, log_priors in _grouped_by_shares(choices, log_prior):
-            relation, first = group[0]
+            relation, x = group[0][0], self._distances(group[0][0])
             rows = [self._spikes(group, on_target) for on_target in (False, True)]
-            places = self._places(first, self._distances(relation), len(group) * len(laws))
             for shape in laws:
                 law = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
                 scores = log_priors + shape.log_prior
-                for place in places:
-                    spikes = rows[int(self._inside[place.items[0]])]
-                    densities = place.densities(
-                        spikes if self._empty[place.items[0]] else law * spikes
-                    )
+                for items in self._groups:
+                    spikes = rows[items.kind // 2]
+                    densities = items.densities(x, spikes if items.kind % 2 else law * spikes)
                     scores += np.log(np.maximum(densities, 0.0) + self._floor).sum(axis=1)
                 for choice, score in zip(group, scores.tolist(), strict=True):
                     moments = partial(self._moments, shape, *choice)
@@ -122,16 +118,16 @@ class Mixture:
         nobody[0] = 1.0  # all mass at frequency 0
         rows = [self._spikes([(relation, spikes)], on_target) for on_target in (False, True)]
         m = np.empty((_ROWS, d))
-        for place in self._places(spikes, x, _ROWS):
-            of_item = nobody if self._empty[place.items[0]] else law
-            added = rows[int(self._inside[place.items[0]])]
+        for items in self._groups:
+            of_item = nobody if items.kind % 2 else law
+            added = rows[items.kind // 2]
             if relation.popularity:  # users hold the spikes
                 of_item, added = self._popular(of_item[:1] * added, a), np.ones_like(added)
             elif self._history is not None:
-                of_item = self._normal(float(self._tau[place.items[0]]))
-            m[:, place.items] = place.densities(np.concatenate([of_item * added, of_item[:1]]))
+                of_item = self._normal(float(self._tau[items.items[0]]))
+            m[:, items.items] = items.densities(x, np.concatenate([of_item * added, of_item[:1]]))
         m[[0, 3]] = np.maximum(m[[0, 3]], 0.0)
-        m[:3, m[0] < self._faint] = 0.0  # rounding
+        m[:, m[0] < self._faint] = 0.0  # rounding
         density = m[0] + self._floor
         share = np.zeros(d)  # the probability before the round that each item has a spike
         if relation.rho:
@@ -150,12 +146,8 @@ class Mixture:
         mean[self._empty] = square[self._empty] = 0.0
         np.clip(mean, 0.0, 1.0, out=mean)
         np.clip(square, mean**2, 1.0, out=square)
-        spike = np.clip(1 - (1 - share) * m[3] / density, 0.0, 1.0)
-        faint = m[0] == 0
-        spike[faint] = (share * (x >= 0))[faint]
-        spike[share == 0] = 0.0
-        if share.min() == 1:  # spikes on every item point to none
-            spike[:] = 0.0
+        is_possible = (x >= 0) & (share > 0) & (share.min() < 1)  # spikes on all point to none
+        spike = np.clip(1 - (1 - share) * m[3] / density, 0.0, 1.0) * is_possible
         return Moments(mean, square, spike, prior_variance)
 
     def _popular(self, law: ComplexArray, a: float) -> ComplexArray:
@@ -194,10 +186,6 @@ class Mixture:
         if not relation.popularity:
             return variance
         return (1 - relation.popularity) ** 2 * variance + relation.popularity**2 / spikes.k
-
-    def _places(self, spikes: Spikes, x: FloatArray, transforms: int) -> list[GridPositions]:
-        split = self._split if spikes.on_targets else self._all
-        return [group.at(x, transforms) for group in split]
 
 
 def _grouped_by_shares(
