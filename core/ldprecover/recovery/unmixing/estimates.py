@@ -112,10 +112,8 @@ def estimates_of_histogram(
     notes = [_NO_SEARCH] if cells.sums.number > MOST_CELLS else []
     if cells.dropped.size and not suspects and not targets:
         notes.append(_NOT_NAMED)
-    number = cells.dropped.size
     of_others = float(filled[cells.dropped].sum())
-    kinds = "one kind of report" if number == 1 else f"{number:,} kinds of reports"
-    description = f"{kinds} that far too many users sent"
+    description = f"the {cells.dropped.size:,} fullest kinds of reports, which too many users sent"
     return NoisyEstimates(
         z,
         sd,

@@ -171,7 +171,9 @@ class _Unmixer:
         """Return the likely hypotheses with earlier rounds."""
         laws = (AT_ZERO,)
         hypotheses: list[Hypothesis] = []
-        honest = Relation(1.0, 0.0, 0.0, self.sums.honest), NONE
+        sums = self.sums
+        log_weight = 0.0 if sums.fixed else -(((sums.total - 1) / sums.error) ** 2) / 2
+        honest = Relation(1.0, 0.0, 0.0, log_weight), NONE
         for past in map(history.drifted, PRIOR.drifts):
             tau = past.deviations(self._sd)
             low, least, largest = (self._z - past.mean).min(), tau.min(), tau.max()

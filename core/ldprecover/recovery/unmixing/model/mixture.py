@@ -135,7 +135,8 @@ class Mixture:
         # An estimate that the law does not explain stays: 0 below 0, else the frequency with its
         # noise, or 1/d if a spike may explain it.
         own = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / a, 0.0, 1.0)))
-        prior_variance = self._prior_variance(shape, relation, spikes)
+        possible = d - int(self._empty.sum())  # items that anybody may hold
+        prior_variance = possible * max(shape.second_moment() - possible**-2, _LEAST_VARIANCE)
         if self._history is not None:
             mean, prior_variance = self._history.mean, float(self._history.variance.sum())
             own = np.clip(mean + x / a, 0.0, 1.0)
@@ -178,14 +179,6 @@ class Mixture:
         return np.stack(
             [m[0], first, gain**2 * m[2] + 2 * mean * first - mean**2 * m[0] + rest * m[0]]
         )
-
-    def _prior_variance(self, shape: Shape, relation: Relation, spikes: Spikes) -> float:
-        """Return the variance of the frequencies' sum before the round."""
-        possible = self._d - int(self._empty.sum())  # items that anybody may hold
-        variance = possible * max(shape.second_moment() - 1 / possible**2, _LEAST_VARIANCE)
-        if not relation.popularity:
-            return variance
-        return (1 - relation.popularity) ** 2 * variance + relation.popularity**2 / spikes.k
 
 
 def _grouped_by_shares(

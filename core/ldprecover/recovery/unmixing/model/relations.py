@@ -76,11 +76,6 @@ class Sums:
             oracle.fixed_size is not None,
         )
 
-    @property
-    def honest(self) -> float:
-        """The log-likelihood of the sum without an attack."""
-        return 0.0 if self.fixed else -((self.total - 1) ** 2) / (2 * self.error**2)
-
     def at(self, c: float) -> Iterator[Relation]:
         """Yield the relations at the shift c; rho 0 is a shift without spikes."""
         shares = [min(c / each, PRIOR.most_malicious) for each in self.displacements]
