@@ -10,13 +10,12 @@ import numpy as np
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.model.density import grid_over, rounded
+from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Sums, on_some, on_targets
 from ldprecover.recovery.unmixing.model.families import AttackFamily, likely, remainder_hypotheses
 from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import History, Mixture
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection
-from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.shapes import AT_ZERO, shapes
-from ldprecover.recovery.unmixing.model.spikes import NONE, on_some, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.recovery.unmixing.raised_sets import Addition
 from ldprecover.types import FloatArray

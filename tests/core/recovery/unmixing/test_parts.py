@@ -9,10 +9,9 @@ from ldprecover import GRR, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import SS, SUE, crafter_of
 from ldprecover.recovery.unmixing import estimates_of_counts
 from ldprecover.recovery.unmixing.model.density import Grid, grid_over
+from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Sums
 from ldprecover.recovery.unmixing.model.mixture import Mixture
-from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.shapes import lognormal, shapes
-from ldprecover.recovery.unmixing.model.spikes import NONE
 
 
 @pytest.mark.parametrize("d", [16, 102, 5000])

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import grid_over
+from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Spikes, Sums, on_targets
 from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis
 from ldprecover.recovery.unmixing.model.mixture import Mixture
-from ldprecover.recovery.unmixing.model.relations import Relation, Sums
 from ldprecover.recovery.unmixing.model.shapes import Shape, free_levels, shapes
-from ldprecover.recovery.unmixing.model.spikes import NONE, Spikes, on_targets
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ldprecover.recovery.unmixing.model.relations import Relation
-from ldprecover.recovery.unmixing.model.spikes import Spikes
+from ldprecover.recovery.unmixing.model.effects import Relation, Spikes
 from ldprecover.types import FloatArray
 
 _LEAST_VARIANCE = 1e-12  # of a sum of frequencies, so that it can be divided by

@@ -9,14 +9,13 @@ from itertools import groupby
 import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import Grid, groups, rounded
+from ldprecover.recovery.unmixing.model.effects import Relation, Spikes
 from ldprecover.recovery.unmixing.model.hypotheses import (
     Choice,
     Hypothesis,
     Moments,
 )
-from ldprecover.recovery.unmixing.model.relations import Relation
 from ldprecover.recovery.unmixing.model.shapes import Shape
-from ldprecover.recovery.unmixing.model.spikes import Spikes
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray, FloatArray
 
