@@ -17,7 +17,7 @@ from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.recovery import ReportSource
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing import filter_reports
-from ldprecover.recovery.unmixing.filters.pair_scan import best_set, pair_scores
+from ldprecover.recovery.unmixing.filters.set_search import best_set, pair_scores
 
 pytestmark = pytest.mark.statistical
 

@@ -17,7 +17,6 @@ from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing import (
-    LEAST_ITEMS,
     History,
     NoisyEstimates,
     Unmixed,
@@ -40,7 +39,7 @@ _SUSPECT = 0.5  # probability above which an item is a suspect, and a round atta
 # Noise in units of a mean frequency, below which estimates are projected, and below which an attack
 # needs evidence: what is left is the shape of the data, which follows no law.
 _NO_NOISE, _FAINT = 0.05, 0.2
-_FEW = 32
+_LEAST_ITEMS, _FEW = 16, 32  # with fewer there is too little to learn from the others
 _MOST_FURTHER = 0.5
 _SEVERAL = (
     "Several sets of items are attacked: the intervals allow for one more attack like the smallest "
@@ -93,8 +92,8 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     is_proven = evidence.probability >= NEAR_CERTAIN
     noise = noise_of_none(oracle, n) * oracle.domain_size
     reason, history, notes = None, None, list(estimates.notes)
-    if oracle.domain_size < LEAST_ITEMS:
-        reason = f"Fewer than {LEAST_ITEMS} items tell too little of each other"
+    if oracle.domain_size < _LEAST_ITEMS:
+        reason = f"Fewer than {_LEAST_ITEMS} items tell too little of each other"
     elif noise < _NO_NOISE and (oracle.fixed_size == 1 or not is_proven):
         reason = (
             f"The noise is only {noise:.1g} of a mean frequency, and data then follow no law of "

@@ -9,10 +9,9 @@ from ldprecover.recovery.unmixing.estimates import (
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 from ldprecover.recovery.unmixing.model.mixture import History
 from ldprecover.recovery.unmixing.model.posterior import Unmixed
-from ldprecover.recovery.unmixing.unmixer import LEAST_ITEMS, history_of, unmix
+from ldprecover.recovery.unmixing.unmixer import history_of, unmix
 
 __all__ = [
-    "LEAST_ITEMS",
     "History",
     "NoisyEstimates",
     "Unmixed",

@@ -1,7 +1,7 @@
 """Un-mixing: empirical Bayes on the simplex, without knowledge of the attack."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -12,16 +12,11 @@ from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.model.density import grid_over, rounded
 from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Sums, on_some, on_targets
 from ldprecover.recovery.unmixing.model.families import AttackFamily, likely, remainder_hypotheses
-from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
-from ldprecover.recovery.unmixing.model.mixture import History, Mixture
+from ldprecover.recovery.unmixing.model.mixture import History, Hypothesis, Mixture
 from ldprecover.recovery.unmixing.model.posterior import Unmixed, averaged, projection
 from ldprecover.recovery.unmixing.model.shapes import AT_ZERO, shapes
 from ldprecover.recovery.unmixing.prior import PRIOR
-from ldprecover.recovery.unmixing.raised_sets import Addition
 from ldprecover.types import FloatArray
-
-LEAST_ITEMS = 16
-"""With fewer items there is too little to learn from the others: they are projected."""
 
 _DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
 
@@ -41,15 +36,13 @@ def unmix(
     their `history`; c is a shift, s are spikes on some items or on the targets, and e is the noise.
     Laws, shifts and spikes are averaged over by the likelihood of the estimates, and the
     frequencies are conditioned on their sum of one. The estimates are projected on the simplex
-    instead if they are fewer than 16, or no hypothesis fits them. The `targets` may be attacked, by
+    instead if no hypothesis fits them. The `targets` may be attacked, by
     default the suspects that the filters found; the `canaries` are held by nobody. The frequencies
     take an attack into account if its probability by the hypotheses is above `least_attack`.
 
     Cost: some thousand densities of d items, each from one Fourier transform. Raises ParameterError
     for a protocol that does not state its displacements.
     """
-    if estimates.z.size < LEAST_ITEMS:
-        return projection(estimates.z, estimates.sd)
     unmixer = _Unmixer(oracle, estimates, targets, canaries)
     hypotheses = unmixer.without_history()
     if history is not None:
@@ -109,10 +102,7 @@ class _Unmixer:
         """Return the likely hypotheses without earlier rounds."""
         log_prior = math.log(1 - self._prior_attack)
         honest = self._remainder(self._z, self._sd, 1.0, log_prior)
-        hypotheses = likely(honest, PRIOR.most_hypotheses)
-        hypotheses += likely(self._attacks(), PRIOR.most_hypotheses)
-        hypotheses += self._known_additions()
-        return likely(hypotheses)
+        return [*likely(honest), *likely(self._attacks()), *self._known_additions()]
 
     def _attacks(self) -> Iterator[Hypothesis]:
         """Yield the attacks without earlier rounds, on any items or on the targets."""
@@ -138,20 +128,15 @@ class _Unmixer:
 
         Attacks that raise the targets, and those that others conceal, are as likely beforehand.
         """
-        additions = self._additions
-        raised, concealed = (
-            list(self._with_known_additions([each for each in additions if each.is_raising is way]))
-            for way in (True, False)
-        )
-        if concealed:
-            odds = _log_sum(concealed) - _log_sum(raised)
-            raised = [replace(each, score=each.score + min(odds, 0.0)) for each in raised]
-        # Many hypotheses that raise the targets fit: concealed attacks need their own limit.
-        limit = PRIOR.most_hypotheses
-        return likely(raised, limit) + likely(concealed, limit)
+        raised, concealed = (likely(self._with_known_additions(way)) for way in (True, False))
+        if raised and concealed:
+            odds = min(concealed[0].score - raised[0].score, 0.0)
+            raised = [replace(each, score=each.score + odds) for each in raised]
+        return raised + concealed
 
-    def _with_known_additions(self, additions: Sequence[Addition]) -> Iterator[Hypothesis]:
+    def _with_known_additions(self, is_raising: bool) -> Iterator[Hypothesis]:
         """Yield the hypotheses of some additions: the law of each is uncertain, so its share is."""
+        additions = [each for each in self._additions if each.is_raising is is_raising]
         for each in additions:
             log_prior = self._log_attack_on_targets - math.log(len(_DEVIATIONS) * len(additions))
             for number in _DEVIATIONS:
@@ -163,8 +148,7 @@ class _Unmixer:
                 sd = self._sd * rounded(np.sqrt(noise))
                 score = log_prior + each.log_likelihood - number**2 / 2
                 for hypothesis in self._remainder(self._z - added, sd, 1 - share, score):
-                    raising = _raising(hypothesis, self._is_target * each.is_raising)
-                    yield replace(raising, is_concealed=not each.is_raising)
+                    yield _raising(hypothesis, self._is_target * is_raising, not is_raising)
 
     def with_history(self, history: History) -> list[Hypothesis]:
         """Return the likely hypotheses with earlier rounds."""
@@ -183,14 +167,13 @@ class _Unmixer:
             log_prior += self._log_attack
             family = self._family(log_prior, laws, self._spikes, unshifted=True)
             hypotheses += family.hypotheses(model)
-        return likely(hypotheses, PRIOR.most_hypotheses)
+        return likely(hypotheses)
 
 
-def _raising(hypothesis: Hypothesis, spike: FloatArray) -> Hypothesis:
+def _raising(hypothesis: Hypothesis, spike: FloatArray, is_concealed: bool) -> Hypothesis:
     """Return the hypothesis with other probabilities that an attack raised each item."""
-    return replace(hypothesis, moments=lambda: replace(hypothesis.moments(), spike=spike))
-
-
-def _log_sum(hypotheses: Iterable[Hypothesis]) -> float:
-    """Return the logarithm of the sum of the hypotheses' weights."""
-    return float(np.logaddexp.reduce([each.score for each in hypotheses]))
+    return replace(
+        hypothesis,
+        moments=lambda: replace(hypothesis.moments(), spike=spike),
+        is_concealed=is_concealed,
+    )

@@ -12,7 +12,7 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery import ReportSource, project_simplex, recover, reports
 from ldprecover.recovery.unmixing import NoisyEstimates, filter_reports
-from ldprecover.recovery.unmixing.filters.report_filters import _numbers_as_text, unfit
+from ldprecover.recovery.unmixing.filters.report_filters import unfit
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
@@ -145,13 +145,3 @@ def test_filters_few_reports_too(protocol: str, n: int) -> None:
     assert np.isfinite(result.z).all()
     assert (result.sd > 0).all()
     assert result.n == n
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [([3], "3"), ([0, 1, 2], "0 to 2"), ([1, 3, 5, 6, 7], "1, 3 or 5 to 7"), ([0, 9], "0 or 9")],
-)
-def test_numbers_are_written_as_ranges(numbers: list[int], text: str) -> None:
-    chosen = np.zeros(10, np.bool_)
-    chosen[numbers] = True
-    assert _numbers_as_text(chosen) == text

@@ -8,8 +8,7 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import grid_over
 from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Spikes, Sums, on_targets
-from ldprecover.recovery.unmixing.model.hypotheses import Choice, Hypothesis
-from ldprecover.recovery.unmixing.model.mixture import Mixture
+from ldprecover.recovery.unmixing.model.mixture import Choice, Hypothesis, Mixture
 from ldprecover.recovery.unmixing.model.shapes import Shape, free_levels, shapes
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
@@ -133,7 +132,8 @@ def remainder_hypotheses(
     yield from model.hypotheses((*listed, free), [(relation, NONE)], log_prior)
 
 
-def likely(hypotheses: Iterable[Hypothesis], limit: int | None = None) -> list[Hypothesis]:
-    """Return the best `limit` hypotheses within `PRIOR.likely` nats of the best one."""
-    ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[:limit]
-    return [each for each in ordered if each.score > ordered[0].score - PRIOR.likely]
+def likely(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """Return the best hypotheses, within `PRIOR.likely` nats of the best one."""
+    ordered = sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+    least = ordered[0].score - PRIOR.likely if ordered else 0.0
+    return [each for each in ordered[: PRIOR.most_hypotheses] if each.score > least]

@@ -1,7 +1,7 @@
-"""The model of a round on a grid: the law of its frequencies, spikes and noise."""
+"""The hypotheses on a round, by its model on a grid: a law of frequencies, spikes and noise."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -10,17 +10,61 @@ import numpy as np
 
 from ldprecover.recovery.unmixing.model.density import Grid, groups, rounded
 from ldprecover.recovery.unmixing.model.effects import Relation, Spikes
-from ldprecover.recovery.unmixing.model.hypotheses import (
-    Choice,
-    Hypothesis,
-    Moments,
-)
 from ldprecover.recovery.unmixing.model.shapes import Shape
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray, FloatArray
 
 _ROWS = 4  # transforms of the moments: f^0, f^1, f^2, and no spike
-_LEAST_VARIANCE = 1e-12  # of the frequencies' sum before the round
+_LEAST_VARIANCE = 1e-12  # of a sum of frequencies, so that it can be divided by
+
+
+Choice = tuple[Relation, Spikes]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The means of f and f^2 for each item, and the probability that an attack raised it.
+
+    `prior_variance` is the variance of the frequencies' sum before the round.
+    """
+
+    mean: FloatArray
+    square: FloatArray
+    spike: FloatArray
+    prior_variance: float
+
+    @property
+    def log_evidence(self) -> float:
+        """The log-evidence that the frequencies sum to one.
+
+        It is the density of their sum at one, divided by the density before the round. Both sums
+        are taken as normal.
+        """
+        variance = float((self.square - self.mean**2).sum()) + _LEAST_VARIANCE
+        error = float(1 - self.mean.sum())
+        return -(error**2) / (2 * variance) - math.log(variance / self.prior_variance) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """A hypothesis; `score` is the logarithm of its likelihood times its prior probability.
+
+    `moments` computes what it gives each item: it takes a few transforms, so only the
+    likely hypotheses compute it. `is_concealed` says that what malicious reports add is
+    concealed by others.
+    """
+
+    relation: Relation
+    spikes: Spikes
+    score: float
+    moments: Callable[[], Moments]
+    has_history: bool = False
+    is_concealed: bool = False
+
+    @property
+    def is_attack(self) -> bool:
+        relation = self.relation
+        return self.is_concealed or relation.a < 1 or relation.rho > 0 or relation.c > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +131,7 @@ class Mixture:
                     scores += np.log(np.maximum(densities, 0.0) + self._floor).sum(axis=1)
                 for choice, score in zip(group, scores.tolist(), strict=True):
                     moments = partial(self._moments, shape, *choice)
-                    has_history = self._history is not None
-                    yield Hypothesis(*choice, score, moments, has_history=has_history)
+                    yield Hypothesis(*choice, score, moments, self._history is not None)
 
     def _distances(self, relation: Relation) -> FloatArray:
         """Return the estimates without the shift, less the honest means of a history."""

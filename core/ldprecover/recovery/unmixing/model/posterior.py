@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.recovery.unmixing.model.hypotheses import Hypothesis
+from ldprecover.recovery.unmixing.model.mixture import Hypothesis
 from ldprecover.types import FloatArray
 
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
