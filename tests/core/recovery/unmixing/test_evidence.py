@@ -154,10 +154,16 @@ def test_least_share_is_most_of_the_malicious_reports_of_a_set(oracle: Frequency
     assert least_of_set(oracle, np.rint(n * honest).astype(np.int64)) == 0
 
 
-def test_no_share_shows_in_clean_rounds() -> None:
-    """A bound above 0 is allowed once in some 200 rounds."""
-    rng, oracle, n, above = np.random.default_rng(4), GRR(1.0, 60), 20_000, 0
+@pytest.mark.parametrize("oracle", [GRR(1.0, 60), OUE(1.0, 60)], ids=lambda o: o.protocol)
+def test_p_values_of_clean_rounds_are_valid_and_no_share_shows(oracle: FrequencyOracle) -> None:
+    """More than 24 of 200 p-values are below .05 with probability 3e-5. A bound of the share above
+    0 is allowed once in some 200 rounds.
+    """
+    rng, n, shares, log_p = np.random.default_rng(4), 20_000, [], []
     for seed in range(200):
-        round = play(oracle, rng.dirichlet(np.full(60, 0.3)), n, seed=seed, tallied=True)
-        above += least_by_shift(oracle, round.estimates, n) > 0
-    assert above <= 4
+        z = play(oracle, rng.dirichlet(np.full(60, 0.3)), n, seed=seed, tallied=True).estimates
+        shares.append(least_by_shift(oracle, z, n))
+        of_items = log_p_of_items(z, noise_of_none(oracle, n))
+        log_p.append([of_items, log_p_of_sum(oracle, z, n) or 0.0])
+    assert np.count_nonzero(shares) <= 4
+    assert ((np.array(log_p) < math.log(0.05)).sum(axis=0) <= 24).all()
