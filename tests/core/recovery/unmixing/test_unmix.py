@@ -104,6 +104,7 @@ def test_nine_tenths_malicious_reports_are_seen() -> None:
     result, conclusions, _ = round.unmixed()
     assert conclusions.attack_probability == pytest.approx(1)
     assert 0.85 < conclusions.beta < 0.9
+    assert result.eta == pytest.approx(9, rel=0.1)
     assert {item for item, _ in conclusions.suspects} == {3, 7, 8}
     # Equation 1 holds between the three.
     mixed = (result.genuine + result.eta * result.malicious) / (1 + result.eta)
