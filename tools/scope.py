@@ -18,13 +18,13 @@ from typing import Any
 LIMITS = {
     "source tokens": 247_200,
     "test tokens": 326_500,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 9_200,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 9_500,
     "columns of the table of rounds": 18,
     "HTTP calls": 24,
     "commands": 29,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 45_000,
+    "words in docs": 46_000,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

@@ -124,6 +124,7 @@ def _show(result: "Plan") -> None:
     best = feasible[0]
     out.print(_gain(best))
     out.print(_safe_lead(best))
+    out.print(_guess(best))
     out.print(_command(best), soft_wrap=True)
 
 
@@ -144,6 +145,15 @@ def _safe_lead(planned: "PlannedRound") -> str:
     return (
         f"With {name} a lead of {100 * planned.safe_lead:.3g} points is safe from {share} forged "
         "reports."
+    )
+
+
+def _guess(planned: "PlannedRound") -> str:
+    """Return a sentence on what a report tells of its user's item."""
+    return (
+        f"With {planned.protocol} whoever sees one report guesses its user's item right in "
+        f"{_points(planned.attacker_success_rate)} % of cases; blind, in "
+        f"{_points(1 / (planned.domain_size or 1))} %."
     )
 
 
@@ -175,6 +185,7 @@ def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
             _points(each.margin_of_all),
             _points(each.beta if share else each.gain),
             _points(each.safe_lead),
+            _points(each.attacker_success_rate),
             f"{each.report_size:,}",
             byte_size(each.stored_bytes or 0),
         )
@@ -190,10 +201,11 @@ def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
         "all, ±",
         "share" if share else "gain",
         "lead",
+        "guess",
         "bytes",
         "stored",
         rows=rows,
-        numbers=10,
+        numbers=11,
         gap=1,  # fits into 80 columns
     )
 

@@ -56,6 +56,10 @@ class PlannedProtocol(Message):
         description="The least lead of one estimate over another that a certificate at 95 % proves "
         "if a share beta of the reports is malicious; null if it proves none."
     )
+    attacker_success_rate: float | None = Field(
+        description="The probability that whoever sees one report guesses its user's item; a blind "
+        "guess has 1/d."
+    )
 
 
 class Plans(Message):

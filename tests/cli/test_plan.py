@@ -26,6 +26,13 @@ def test_shows_protocols_by_quality_and_the_gain_of_an_attacker(run: Run) -> Non
         f"With {best.protocol} 5 % malicious users raise the estimates of 10 targets together by "
         f"up to {100 * (best.gain or 0):,.0f} points."
     ) in shown.words
+    assert (
+        f"With {best.protocol} whoever sees one report guesses its user's item right in "
+        f"{100 * (best.attacker_success_rate or 0):.3g} % of cases; blind, in 0.98 %."
+    ) in shown.words
+    assert [row[9] for row in rows] == [
+        f"{100 * (each.attacker_success_rate or 0):.3g}" for each in expected.rounds
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
-"""How far malicious reports can move an estimate."""
+"""How far malicious reports can move an estimate, and how much a report tells of its user."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from ldprecover._checks import check_real, check_whole
 from ldprecover.protocols import FrequencyOracle
@@ -48,3 +51,28 @@ def worst_change(
     fall = beta * (highest - (lower - items * q) / (p - q))
     # A distribution's sum stays within 0 and 1.
     return WorstChange(rise, fall, min(rise, 1 - lowest), min(fall, highest))
+
+
+def attacker_success_rate(oracle: FrequencyOracle) -> float:
+    """Return the probability that whoever sees one report guesses the user's item from it.
+
+    This is the ASR of Arcolezi and Gambs (arXiv:2503.01482, data reconstruction). All d items are
+    equally likely before, so a blind guess succeeds with 1/d. The guess is the best one: an item
+    that the report supports, or any item if it supports none. It is exact for the protocols of this
+    package, of OLH under an ideal hash. No epsilon-LDP protocol exceeds e^eps/(e^eps + d - 1), the
+    rate of GRR, which is returned for a protocol whose laws are not known.
+
+        attacker_success_rate(frequency_oracle("oue", 1.0, 102))  # 0.018
+    """
+    laws, d = oracle.laws, oracle.domain_size
+    # How much more likely a report is under an item that it supports.
+    ratio = laws.likelihood_ratio
+    if ratio is not None and laws.sizes is not None:
+        sizes = np.arange(d + 1)
+        guesses = np.where(sizes > 0, ratio, 1.0) / (ratio * sizes + d - sizes)
+        return float(laws.sizes.probabilities() @ guesses)
+    if ratio is not None and laws.report_sums is not None:
+        supporting = float(np.mean(laws.report_sums.masses(np.ones(d)) > 0.5))
+        return (1 + (ratio - 1) * supporting) / (d * (1 + (ratio - 1) * laws.q))
+    largest = math.exp(oracle.epsilon)
+    return largest / (largest + d - 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ldprecover._checks import check_whole
 from ldprecover.errors import ParameterError
-from ldprecover.estimation.theory import worst_change
+from ldprecover.estimation.theory import attacker_success_rate, worst_change
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 
 _TARGETS = 10
@@ -44,6 +44,11 @@ class Candidate:
     hash_tests: float
     stored_bytes: int
     score: float = 0.0
+
+    @property
+    def attacker_success_rate(self) -> float:
+        """The probability that whoever sees one report guesses its user's item; not scored."""
+        return attacker_success_rate(self.oracle)
 
 
 @dataclass(frozen=True)
@@ -128,4 +133,9 @@ def _costs(each: Candidate) -> str:
     if each.hash_tests:
         words.append(f"{each.hash_tests:.2g} hashes to count")
     words.append(f"{each.stored_bytes:,} bytes to store")
+    guess, blind = each.attacker_success_rate, 1 / each.oracle.domain_size
+    words.append(
+        f"a guess of the item from its report is right in {100 * guess:.3g} % of cases "
+        f"({100 * blind:.3g} % blind)"
+    )
     return ", ".join(words)

@@ -31,7 +31,8 @@ class PlannedRound:
     `targets` items together that nobody holds: beta (h - rq)/(p - q) for r targets, of which one
     report supports at most h. h is r, or the size of a report if that is fixed and less.
     `safe_lead` is the least lead, as a frequency, whose certificate they cannot prevent; None if no
-    lead is safe.
+    lead is safe. `attacker_success_rate` is the probability that whoever sees a report guesses its
+    user's item; a blind guess has 1/d.
     """
 
     protocol: str
@@ -51,6 +52,7 @@ class PlannedRound:
     beta: float | None = None
     gain: float | None = None
     safe_lead: float | None = None
+    attacker_success_rate: float | None = None
 
     def __repr__(self) -> str:
         if self.reason is not None:
@@ -150,6 +152,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         beta,
         beta * costs.gain,
         request.leads_of(oracle, users).least_safe(beta),
+        costs.attacker_success_rate,
     )
 
 

@@ -117,9 +117,12 @@ def test_choice_states_its_reasons() -> None:
     assert best.startswith(
         "grr: one standard error is 1.37 percentage points, 1 % crafted reports raise 2 items"
     )
-    assert best.endswith("points, 4 bytes a report, 32 bytes to store")
+    assert best.endswith(
+        "points, 4 bytes a report, 32 bytes to store, a guess of the item from its report is "
+        "right in 47.5 % of cases (25 % blind)"
+    )
     assert other.startswith("olh: one standard error is 2 percentage points, 1 % crafted")
-    assert other.endswith("6 bytes a report, 4e+04 hashes to count, 60,032 bytes to store")
+    assert "6 bytes a report, 4e+04 hashes to count, 60,032 bytes to store, a guess" in other
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])

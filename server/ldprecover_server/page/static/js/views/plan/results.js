@@ -66,6 +66,12 @@ function verdict(answer, best) {
       best.safe_lead === null ? "No lead" : `A lead of ${points(best.safe_lead)} points`,
       ` is safe from ${number(100 * best.beta)} % fake reports: the round's certificate will prove it.`,
     ),
+    h(
+      "p",
+      {},
+      `Whoever sees one report guesses its user's item right in ${number(100 * best.attacker_success_rate)} % of cases; `,
+      `blind, in ${number(100 / best.domain_size)} %.`,
+    ),
     h("p", {}, opening(best)),
   );
 }
@@ -103,6 +109,7 @@ function protocols(answer, able, signal) {
       ? numeric("Fakes gain, points", (row) => row.gain, points)
       : numeric("Fake users, %", (row) => row.beta, points),
     numeric("Safe lead, points", (row) => row.safe_lead, points),
+    numeric("Guess the item, %", (row) => row.attacker_success_rate, points),
     numeric("Bytes a report", (row) => row.report_size, count),
     numeric(
       "Hashes to count",
