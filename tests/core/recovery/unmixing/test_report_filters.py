@@ -103,7 +103,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """20 more blocks raise the largest memory by less than a byte for each of their reports."""
-    oracle, rows = ORACLES["olh"], attacked("olh", *TWO).data[::43]
+    oracle, rows = ORACLES["olh"], attacked("olh", *TWO).data[::21]
     monkeypatch.setattr(reports, "_CELLS", len(rows) * D)
     filter_reports(ReportSource(oracle, rows))  # fill caches first
     peaks = []
