@@ -24,6 +24,8 @@ export function memoryStore(): Store;
 export interface Entry {
   readonly roundId: string;
   readonly roundName: string;
+  /** The round's question; null for none. */
+  readonly question: string | null;
   readonly serverUrl: string;
   readonly digest: string;
   readonly epsilon: number;
@@ -82,6 +84,10 @@ export interface Round {
   readonly own: number | null;
   readonly access: string;
   readonly digest: string;
+  /** The texts that the survey shows; null for none. */
+  readonly question: string | null;
+  readonly title: string | null;
+  readonly thanks: string | null;
   readonly thresholds: Readonly<Record<string, bigint>>;
 }
 

@@ -311,6 +311,9 @@ class Client(_BaseClient[Transport]):
         protocol: str,
         epsilon: float,
         name: str | None = None,
+        question: str | None = None,
+        title: str | None = None,
+        thanks: str | None = None,
         items: Iterable[str] | None = None,
         domain_size: int | None = None,
         access: str | None = None,
@@ -324,10 +327,15 @@ class Client(_BaseClient[Transport]):
         "ticket" (a ticket a report). `read_access` is "public" (default) or "key" (an analyst key);
         whoever may read an open round can see each perturbed report arrive.
         `retention` is how long counted reports are stored: "forever" (default), until the round is
-        deleted, or "none". `own` has the protocol's parameters by name: `hash_range` for olh.
+        deleted, or "none". `question`, `title` and `thanks` are plain texts of at most 300
+        characters that the survey shows. `own` has the protocol's parameters by name: `hash_range`
+        for olh.
         """
         fields = {
             "name": name,
+            "question": question,
+            "title": title,
+            "thanks": thanks,
             "protocol": protocol,
             "epsilon": epsilon,
             "domain_size": domain_size,

@@ -48,7 +48,7 @@ _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": marks an SQLite file as a ledger
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 3
+_SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -61,7 +61,8 @@ CREATE TABLE reports (
     reason     TEXT,
     ticket     TEXT,
     open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0),
-    round_name TEXT
+    round_name TEXT,
+    question   TEXT
 )
 """
 _LOCK_TIMEOUT = 30.0  # seconds
@@ -86,6 +87,7 @@ class Entry:
     ticket: str | None = field(default=None, repr=False)
     open_tries: int = 0
     round_name: str | None = None
+    question: str | None = None
 
 
 _COLUMNS = ", ".join(column.name for column in fields(Entry))
@@ -155,6 +157,7 @@ class Ledger:
         perturb: Callable[[], bytes],
         ticket: str | None = None,
         round_name: str | None = None,
+        question: str | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
@@ -180,6 +183,7 @@ class Ledger:
                 perturb(),
                 ticket=ticket,
                 round_name=round_name,
+                question=question,
             )
             db.execute(_INSERT, vars(entry))
             return entry, True

@@ -127,6 +127,7 @@ class _BaseReporter(Generic[AnyClient]):
             perturb=perturb,
             ticket=self._ticket,
             round_name=round_.name,
+            question=round_.question,
         )
         if not new and entry.state == "pending" and entry.server_url != self._url:
             # The bytes and their key are for that server only. This one may claim any round id.

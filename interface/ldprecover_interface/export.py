@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from ldprecover_interface.base import Count, Text, optional
-from ldprecover_interface.rounds import Items, OwnParametersMixin
+from ldprecover_interface.rounds import Items, OwnParametersMixin, ShownTexts
 
 
-class Export(OwnParametersMixin):
+class Export(ShownTexts, OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
-    model_config = ConfigDict(json_schema_extra=optional("seed"))
+    model_config = ConfigDict(json_schema_extra=optional("seed", "question", "title", "thanks"))
 
     own_required = False
 
@@ -33,5 +33,6 @@ class Export(OwnParametersMixin):
     checksum: Text = Field(
         description="SHA-256 in hex of digest, n (u8), counts (i8), then round and name, each as "
         "a length (u4) and UTF-8; for a closed round then `seed` in ASCII and the 16 bytes of the "
-        "seed; little-endian."
+        "seed; then for each of `question`, `title` and `thanks` that is there the field's name "
+        "and the text, each as a length and UTF-8; little-endian."
     )

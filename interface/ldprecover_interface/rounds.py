@@ -21,7 +21,7 @@ from ldprecover.protocols import (
     PROTOCOLS,
     own_parameters,
 )
-from ldprecover.rounds.parameters import MAX_LABEL, RoundParameters
+from ldprecover.rounds.parameters import MAX_LABEL, MAX_TEXT, RoundParameters
 from ldprecover_interface.base import (
     MAX_TICKETS,
     ROUND_NAME,
@@ -61,6 +61,21 @@ Retention = Annotated[
     ),
 ]
 Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
+
+
+_ShownText = Annotated[Text, Field(max_length=MAX_TEXT)] | None
+
+
+class ShownTexts(Message):
+    """Adds the plain texts that a round shows. The digest does not have them."""
+
+    question: _ShownText = Field(
+        default=None, description="The question that the round's items answer; null for none."
+    )
+    title: _ShownText = Field(default=None, description="The title of the survey; null for none.")
+    thanks: _ShownText = Field(
+        default=None, description="What the survey says after a report; null for its own sentence."
+    )
 
 
 class OwnParametersMixin(Message):
@@ -134,7 +149,7 @@ def _range(name: str) -> tuple[int, int]:
     return min(each.low for each in parameters), max(each.high for each in parameters)
 
 
-class NewRound(OwnParametersMixin, Request):
+class NewRound(ShownTexts, OwnParametersMixin, Request):
     """A round to open. Give either `items` or `domain_size`."""
 
     model_config = ConfigDict(
@@ -143,6 +158,7 @@ class NewRound(OwnParametersMixin, Request):
             "examples": [
                 {
                     "name": "cities",
+                    "question": "Which of these cities did you visit last?",
                     "protocol": "olh",
                     "epsilon": 0.5,
                     "items": ["New York, NY", "Chicago, IL"],
@@ -246,7 +262,7 @@ class Verdict(Message):
     )
 
 
-class _RoundHead(OwnParametersMixin):
+class _RoundHead(ShownTexts, OwnParametersMixin):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.name}, {self.protocol}, epsilon {self.epsilon:g}, "

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from ldprecover import RoundExport
+from ldprecover.rounds.parameters import TEXTS
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.settings import Settings
@@ -59,6 +60,7 @@ def stored_reports(settings: Settings, round: str) -> Iterator[tuple[RoundExport
             snapshot.parameters,
             snapshot.tally,
             seed=stored.seed,
+            **{name: getattr(stored, name) for name in TEXTS},
         )
         # The pieces read from the snapshot's connection, so they are closed first.
         with contextlib.closing(snapshot.pieces()) as pieces:

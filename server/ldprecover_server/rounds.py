@@ -5,11 +5,12 @@ Their immutable metadata is cached in memory.
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
 from ldprecover.rounds.export import RoundExport
+from ldprecover.rounds.parameters import TEXTS, check_texts
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_server.access.access import Access
 from ldprecover_server.limits import Cache
@@ -32,6 +33,9 @@ class RoundInfo:
     access: str
     read_access: str
     retention: str
+    question: str | None
+    title: str | None
+    thanks: str | None
 
 
 class Rounds:
@@ -60,8 +64,9 @@ class Rounds:
         access: str = "open",
         read_access: str = "public",
         retention: str = "forever",
+        texts: Mapping[str, str | None] | None = None,
     ) -> tuple[StoredRound, RoundInfo]:
-        """Open a round. The default name has the protocol.
+        """Open a round. The default name has the protocol; `texts` are those of TEXTS by name.
 
         Raises NameTakenError and ParameterError.
         """
@@ -73,6 +78,7 @@ class Rounds:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
             )
+        check_texts(texts or {})
         # An id starts with a capital and a name cannot, so neither is mistaken for the other.
         id = f"R{secrets.token_hex(12)}"
         name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
@@ -83,6 +89,7 @@ class Rounds:
             access=access,
             read_access=read_access,
             retention=retention,
+            texts=texts,
         )
         return stored, self.info(stored)
 
@@ -153,7 +160,14 @@ class Rounds:
         stored, round = self.read(identifier, key)
         tally = self.tally(round)
         parameters = self._storage.rounds.parameters(round.seq)
-        return RoundExport(round.id, round.name, parameters, tally, seed=stored.seed)
+        return RoundExport(
+            round.id,
+            round.name,
+            parameters,
+            tally,
+            seed=stored.seed,
+            **{name: getattr(round, name) for name in TEXTS},
+        )
 
     def cached(self, id: str) -> RoundInfo | None:
         """Return a round by id from the cache alone.

@@ -115,6 +115,32 @@ def test_survey_reports_once(visitor: Visitor, service: ServerProcess, site: str
     assert visitor.wrong == []
 
 
+def test_survey_shows_the_texts_of_the_round(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    texts: dict[str, Any] = {
+        "question": "Which <b>soup</b>?",
+        "title": "Lunch",
+        "thanks": "Merci !",
+    }
+    opened = service.open_round(items=["pea", "leek"], **texts)
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.get_by_role("heading", name="Which <b>soup</b>?").wait_for()
+    assert page.title() == "Lunch"
+    assert page.get_by_text("Lunch", exact=True).is_visible()
+    press(page, "pea")
+    says(page, "Merci !")
+    entries = """async () => {
+        const { Ledger, browserStore } = await import("/ldprecover.js");
+        return (await new Ledger(browserStore()).entries()).map((each) => each.question);
+    }"""
+    assert page.evaluate(entries) == ["Which <b>soup</b>?"]
+    opened = service.open_round(items=["pea", "leek"], title="Lunch")
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.get_by_role("heading", name="Lunch").wait_for()
+    assert visitor.wrong == []
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 def test_killed_browser_remembers_report(
     chromium: Any, service: ServerProcess, site: str, tmp_path: Path

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import ADMIN_KEY, ServerProcess
@@ -219,6 +219,14 @@ def test_closed_round_without_reports_offers_nothing(
     page = visitor.open("#/rounds")
     expect(card(page, name)).to_contain_text("Closed without reports")
     expect(card(page, name)).not_to_contain_text("No reports yet")
+
+
+def test_title_and_question_are_shown(visitor: Visitor, server: ServerProcess) -> None:
+    texts: dict[str, Any] = {"title": "Lunch", "question": "Which <b>soup</b>?"}
+    name = server.open_round(items=["pea", "leek"], **texts)["name"]
+    expect(card(visitor.open("#/rounds"), name)).to_contain_text("Lunch: Which <b>soup</b>?")
+    page = visitor.open(f"#/rounds/{name}")
+    page.get_by_text("Lunch: Which <b>soup</b>?").wait_for()
 
 
 def test_survey_of_the_server_reports(

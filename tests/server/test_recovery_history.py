@@ -62,6 +62,13 @@ def test_method_gets_the_rounds_named_as_history(in_process: InProcess) -> None:
     )
 
 
+def test_round_that_asks_another_question_is_no_history(in_process: InProcess) -> None:
+    past = round_of(in_process, reports_of(1), question="Which do you own?")
+    round = round_of(in_process, reports_of(2), question="Which did you buy?")
+    answer = recovered(in_process, round, 422, history=[past])
+    assert "asks another question" in answer["detail"]
+
+
 def test_a_round_named_twice_is_one(in_process: InProcess) -> None:
     id_ = round_of(in_process, reports_of(1), name="twice")
     round = round_of(in_process, reports_of(2), closed=False)

@@ -59,6 +59,30 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
     assert server.get(response.headers["location"]).json() == opened
 
 
+def test_round_has_the_texts_of_its_survey(server: ServerProcess) -> None:
+    texts: dict[str, Any] = {
+        "question": "What did you eat?",
+        "title": "L\u2019été",
+        "thanks": "Merci !",
+    }
+    opened = server.open_round(items=["soup", "salad"], **texts)
+    plain = server.open_round(items=["soup", "salad"])
+    assert opened["digest"] == plain["digest"]
+    assert [plain[name] for name in texts] == [None, None, None]
+    place = f"/rounds/{opened['id']}"
+    listed = server.get("/rounds").json()["rounds"][1]
+    for answer in (server.get(f"{place}/parameters").json(), server.get(place).json(), listed):
+        assert {name: answer[name] for name in texts} == texts
+    assert server.get(f"{place}/export").json()["question"] == texts["question"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "a" * 301, "two\nlines", "\0"])
+def test_texts_of_a_survey_are_plain(server: ServerProcess, text: str) -> None:
+    response = server.try_open(domain_size=2, question=text)
+    assert response.status_code == 422
+    assert "question" in response.text
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -43,6 +43,16 @@ def open_round(
             autocompletion=completion.protocols,
         ),
     ] = AUTO,
+    question: Annotated[
+        str | None, Option(help="The survey's question, at most 300 characters.", metavar="TEXT")
+    ] = None,
+    title: Annotated[
+        str | None, Option(help="The survey's title, at most 300 characters.", metavar="TEXT")
+    ] = None,
+    thanks: Annotated[
+        str | None,
+        Option(help="What the survey says after a report, at most 300 characters.", metavar="TEXT"),
+    ] = None,
     item: Annotated[
         list[str] | None, Option(help="An item that users may hold; repeat for several.")
     ] = None,
@@ -91,7 +101,8 @@ def open_round(
     Its parameters never change. Users may report immediately. `ldprecover plan` compares the
     protocols.
 
-    Example: ldprecover round open lunch --epsilon 1 --item soup --item salad
+    Example: ldprecover round open lunch --epsilon 1 --item soup --item salad --question "What did
+    you have?"
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
 
@@ -115,6 +126,9 @@ def open_round(
     with connected(url, key) as client:
         opened = client.open_round(
             name=name,
+            question=question,
+            title=title,
+            thanks=thanks,
             protocol=protocol,
             epsilon=epsilon,
             items=labels,
@@ -132,7 +146,9 @@ def open_round(
     console().print(
         f"{name} is open: {len(opened.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
-        f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
+        + (f"Question: {plain(opened.question)}\n" if opened.question else "")
+        + f"Survey: {client.url}/page/survey.html?round={name}\n" * (opened.access != "key")
+        + f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
         f"To see its results: ldprecover result frequencies {name}",
         soft_wrap=True,
     )

@@ -30,6 +30,7 @@ _OwnRound = Annotated[
     Argument(help="Id or name of the round.", metavar="ROUND", autocompletion=completion.rounds),
 ]
 """The round of a command that never takes the current one."""
+_SHOWN = 40  # characters of a question in a list
 _OTHER_COLUMNS = 68  # characters of a list beside the name
 
 
@@ -50,9 +51,11 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         return
     out = console()
     dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
+    with_question = ["question"] if any(round.question for round in rounds) else []
     rows = (
         (
             round.name,
+            *[_shortened(round.question or "") for _ in with_question],
             round.state,
             round.protocol,
             *([f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []),
@@ -62,11 +65,16 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         )
         for round in rounds
     )
-    texts = ("name", "state", "protocol", *(["opened"] if dated else []))
+    texts = ("name", *with_question, "state", "protocol", *(["opened"] if dated else []))
     columns = (*texts, "epsilon", "items", "reports")
     out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
     if not dated:
         out.print("A wider terminal also shows the time of opening.")
+
+
+def _shortened(question: str) -> str:
+    """Return a question for a list."""
+    return question if len(question) <= _SHOWN else f"{question[: _SHOWN - 1]}…"
 
 
 def show_round(

@@ -25,6 +25,7 @@ def ledger(*, ledger: OldLedgerFile = None, json: Json = False) -> None:
             {
                 "round": entry.round_id,
                 "name": entry.round_name,
+                "question": entry.question,
                 "server": entry.server_url,
                 "epsilon": entry.epsilon,
                 "state": entry.state,
@@ -38,11 +39,19 @@ def ledger(*, ledger: OldLedgerFile = None, json: Json = False) -> None:
     if not entries:
         out.print(f"No reports were sent from this machine: {path} is empty.", soft_wrap=True)
         return
+    with_question = ["question"] if any(entry.question for entry in entries) else []
     cells = (
-        (entry.round_name or entry.round_id, entry.server_url, entry.state, f"{entry.epsilon:g}")
+        (
+            entry.round_name or entry.round_id,
+            *[entry.question or "" for _ in with_question],
+            entry.server_url,
+            entry.state,
+            f"{entry.epsilon:g}",
+        )
         for entry in entries
     )
-    out.print(plain_table("round", "server", "state", "epsilon", rows=cells, numbers=1))
+    columns = ("round", *with_question, "server", "state", "epsilon")
+    out.print(plain_table(*columns, rows=cells, numbers=1))
     out.print(
         f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all; the limit is "
         f"{MAX_TOTAL_EPSILON:g} unless --max-total-epsilon changes it.",

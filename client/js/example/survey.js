@@ -8,9 +8,9 @@
 import { AlreadyReportedError, Reporter, Retries, UnansweredError } from "../ldprecover.js";
 
 const query = new URLSearchParams(`${location.search}&${location.hash.slice(1)}`);
-const [promise, form, items, status] = ["promise", "form", "items", "status"].map((id) =>
-  document.getElementById(id),
-);
+const [title, question, promise, form, items, status] = [
+  ...["title", "question", "promise", "form", "items", "status"],
+].map((id) => document.getElementById(id));
 
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
@@ -67,6 +67,12 @@ async function start() {
   const round = await reader.round().catch((error) => {
     throw error instanceof UnansweredError && !error.status ? Error(unreachable(error)) : error;
   });
+  document.title = round.title ?? round.question ?? document.title;
+  question.textContent = round.question ?? document.title;
+  if (round.question && round.title) {
+    title.textContent = round.title;
+    title.hidden = false;
+  }
   const times = Math.exp(round.epsilon).toFixed(1);
   promise.textContent =
     "Your answer is changed at random on this device before it is sent. Whatever is sent would be " +
@@ -93,7 +99,7 @@ async function start() {
       const answers = new FormData(form);
       const ticket = query.get("ticket") ?? (answers.get("ticket")?.trim() || null);
       await new Reporter(server, name, { ticket }).report(answers.get("item"));
-      status.textContent = "Thank you: your report is counted.";
+      status.textContent = round.thanks ?? "Thank you: your report is counted.";
     } catch (error) {
       status.textContent = message(error);
     }

@@ -72,6 +72,7 @@ export class Ledger {
       const entry = {
         roundId: round.id,
         roundName: round.name,
+        question: round.question,
         serverUrl,
         digest: round.digest,
         epsilon: round.epsilon,

@@ -24,6 +24,9 @@ const OWN = ["hash_range", "subset_size"];
  * @property {number} q
  * @property {string} access
  * @property {string} digest
+ * @property {string | null} question
+ * @property {string | null} title
+ * @property {string | null} thanks
  * @property {Object<string, string>} thresholds
  */
 
@@ -39,8 +42,8 @@ export function printable(text) {
 }
 
 /**
- * Readers of fields that must be text, a finite number, a safe integer of at least `least`, or true
- * or false, which is the default.
+ * Readers of fields that must be text, a finite number, a safe integer of at least `least`, a text
+ * to show or null, or true or false. Null and false are the defaults.
  */
 export const field = {
   text(body, name) {
@@ -54,6 +57,12 @@ export const field = {
   integer(body, name, least) {
     if (Number.isSafeInteger(body[name]) && body[name] >= least) return body[name];
     throw new InvalidAnswerError(`${name} must be an integer of at least ${least}`);
+  },
+  shown(body, name) {
+    const value = body[name] ?? null;
+    if (value === null || (typeof value === "string" && /^[^\p{Cs}\p{Cc}]{1,300}$/u.test(value)))
+      return value;
+    throw new InvalidAnswerError(`${name} must be a text of 1 to 300 characters`);
   },
   flag(body, name) {
     const value = body[name] ?? false;
@@ -83,6 +92,9 @@ export async function readRound(body, crypto) {
     own: ownParameter(body, protocol, name),
     access: field.text(body, "access"),
     digest: field.text(body, "digest"),
+    question: field.shown(body, "question"),
+    title: field.shown(body, "title"),
+    thanks: field.shown(body, "thanks"),
   };
   if (!isReference(round.id))
     throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");

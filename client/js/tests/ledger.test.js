@@ -57,6 +57,7 @@ test("neither the value nor its index is in the ledger", async () => {
     "key",
     "openTries",
     "packed",
+    "question",
     "reason",
     "roundId",
     "roundName",

@@ -15,7 +15,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import own_parameters
 from ldprecover.recovery import AUTO, Recovery, RecoveryRequest, ReportSource, recover
-from ldprecover.rounds.parameters import RoundParameters, text_bytes
+from ldprecover.rounds.parameters import TEXTS, RoundParameters, check_texts, text_bytes
 
 FORMAT = "ldprecover-export-1"
 
@@ -50,10 +50,11 @@ class RoundExport:
         recovered = export.recover().recovered
 
     `seed` are the 128 random bits, in hexadecimal digits, that split the reports for certificates.
-    The server drew them when it closed the round; None for an open round.
+    The server drew them when it closed the round; None for an open round. `question`, `title` and
+    `thanks` are the texts that the round shows; None for one that it does not have.
 
     Raises ParameterError if the tally is over other items, UTF-8 cannot write the id or the
-    name, or the seed is not 32 small hexadecimal digits.
+    name, the seed is not 32 small hexadecimal digits, or a text is blank or too long.
     """
 
     round: str
@@ -61,6 +62,9 @@ class RoundExport:
     parameters: RoundParameters
     tally: Tally
     seed: str | None = None
+    question: str | None = None
+    title: str | None = None
+    thanks: str | None = None
 
     def __post_init__(self) -> None:
         if self.tally.summary.size != self.parameters.oracle.summary_size:
@@ -73,6 +77,7 @@ class RoundExport:
             raise ParameterError("the round's id or name holds half a surrogate pair") from None
         if self.seed is not None and not (type(self.seed) is str and _SEED.fullmatch(self.seed)):
             raise ParameterError("the export's seed must be 32 small hexadecimal digits")
+        check_texts({name: getattr(self, name) for name in TEXTS})
 
     def __repr__(self) -> str:
         parameters = self.parameters
@@ -87,14 +92,23 @@ class RoundExport:
 
         Little-endian: the parameters' digest in ASCII, n as u8, the counts as i8, then id and name,
         each as a u4 length and its UTF-8 bytes. For one with a seed then "seed" in ASCII and its 16
-        bytes.
+        bytes. For each of question, title and thanks that is there then its name and the text, each
+        as a length and UTF-8.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
         sha.update(text_bytes(self.round, self.name))
         if self.seed is not None:
             sha.update(b"seed" + bytes.fromhex(self.seed))
+        for name, text in self._texts.items():
+            sha.update(text_bytes(name, text))
         return sha.hexdigest()
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        """The texts that it has by name."""
+        texts = {name: getattr(self, name) for name in TEXTS}
+        return {name: text for name, text in texts.items() if text is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the file."""
@@ -112,6 +126,7 @@ class RoundExport:
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
             **({} if self.seed is None else {"seed": self.seed}),
+            **self._texts,
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -153,6 +168,7 @@ class RoundExport:
             ),
             Tally(fields["counts"], fields["n"]),
             seed=document.get("seed"),
+            **{name: document.get(name) for name in TEXTS},
         )
         if document != export.to_dict():
             raise ParameterError("the export was changed: its checksum or a field is another")
@@ -161,11 +177,15 @@ class RoundExport:
     def __add__(self, other: RoundExport) -> RoundExport:
         """Return the export of the reports of both rounds, such as those of two deployments.
 
-        Its id and name join theirs by +, and it has no seed. Raises ParameterError, with what
-        differs, for rounds with other parameters, and for a round that both contain.
+        Its id and name join theirs by +, and it has no seed. It keeps a title and thanks that both
+        have. Raises ParameterError, with what differs, for rounds with other parameters or another
+        question, and for a round that both contain.
         """
-        if self.parameters.digest != other.parameters.digest:
-            fields = " and ".join(_differences(self.parameters, other.parameters))
+        differences = _differences(self.parameters, other.parameters)
+        if self.question != other.question:
+            differences.append("question")
+        if differences:
+            fields = " and ".join(differences)
             raise ParameterError(
                 f"the rounds {self.name} ({self.round}) and {other.name} ({other.round}) do not "
                 f"add: they differ in {fields}"
@@ -177,6 +197,9 @@ class RoundExport:
             self.name if self.name == other.name else f"{self.name}+{other.name}",
             self.parameters,
             self.tally + other.tally,
+            question=self.question,
+            title=self.title if self.title == other.title else None,
+            thanks=self.thanks if self.thanks == other.thanks else None,
         )
 
     @property
@@ -204,6 +227,8 @@ class RoundExport:
         for round in history:
             if round.parameters.items != self.parameters.items:
                 raise ParameterError(f"history: the round {round.name} has other items")
+            if round.question != self.question:
+                raise ParameterError(f"history: the round {round.name} asks another question")
             if round._rounds & self._rounds:
                 raise ParameterError("history: a round cannot be its own history")
         if not isinstance(request, RecoveryRequest):

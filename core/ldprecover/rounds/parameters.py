@@ -19,6 +19,10 @@ NUMBER_ITEMS = ("-1", "1")
 """The items of a round for numbers, in this order; see `ldprecover.rounds.means`."""
 MAX_LABEL = 300
 """Code points of a label."""
+MAX_TEXT = 300
+"""Code points of a text that a round shows."""
+TEXTS = ("question", "title", "thanks")
+"""The texts that a round shows. They are optional, and its digest does not have them."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,17 @@ def label_fault(label: str, key: str) -> str | None:
     if not key:
         return "is blank: it has nothing but white space and characters without width"
     return None
+
+
+def check_texts(texts: Mapping[str, object]) -> None:
+    """Raise ParameterError unless each value is None or plain text of 1 to MAX_TEXT characters."""
+    for name, text in texts.items():
+        if text is None:
+            continue
+        if not isinstance(text, str) or not 1 <= len(text) <= MAX_TEXT:
+            raise ParameterError(f"{name} must be a text of 1 to {MAX_TEXT} characters")
+        if (fault := label_fault(text, label_key(text))) is not None:
+            raise ParameterError(f"{name} {fault}")
 
 
 def labels_fault(labels: Sequence[str], stored: bool = False) -> str | None:

@@ -394,6 +394,8 @@ class Analyses:
                 raise ParameterError(f"history: the round {stored.name} has no reports")
             if not self._storage.rounds.have_same_items(round.seq, other.seq):
                 raise ParameterError(f"history: the round {stored.name} has other items")
+            if stored.question != round.question:
+                raise ParameterError(f"history: the round {stored.name} asks another question")
             rounds[other.seq] = stored
         return list(rounds.values())
 

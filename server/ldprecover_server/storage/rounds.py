@@ -65,6 +65,9 @@ class StoredRound:
     domain_size: int
     labels_bytes: int
     digest: str
+    question: str | None
+    title: str | None
+    thanks: str | None
     state: str
     opened_at: str
     closed_at: str | None
@@ -93,8 +96,9 @@ class Rounds(Repository):
         access: str = "open",
         read_access: str = "public",
         retention: str = "forever",
+        texts: Mapping[str, str | None] | None = None,
     ) -> StoredRound:
-        """Open a round. `retention` is "forever" or "none".
+        """Open a round. `retention` is "forever" or "none"; `texts` are those of TEXTS by name.
 
         Raises NameTakenError.
         """
@@ -108,6 +112,7 @@ class Rounds(Repository):
             "domain_size": oracle.domain_size,
             "labels_bytes": len(json.dumps(parameters.items)),
             "digest": parameters.digest,
+            **(texts or {}),
             "access": access,
             "read_access": read_access,
             "retention": retention,

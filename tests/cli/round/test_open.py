@@ -33,11 +33,12 @@ def test_a_round_is_opened_shown_listed_closed_and_deleted(on_server: Run, name:
 
 
 def test_rounds_are_shown_as_text(
-    on_server: Run, name: str, monkeypatch: pytest.MonkeyPatch
+    on_server: Run, server: ServerProcess, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = on_server(f"round open {name} --epsilon 0.5 --protocol oue --dataset cities")
     assert opened.succeeds().out.splitlines() == [
         f"{name} is open: 102 items, oue, epsilon 0.5.",
+        f"Survey: {server.url}/page/survey.html?round={name}",
         f"To answer it: ldprecover send value VALUE {name}",
         f"To see its results: ldprecover result frequencies {name}",
     ]
@@ -53,6 +54,26 @@ def test_rounds_are_shown_as_text(
     assert on_server(f"round close {name}").out == f"{name} is closed, with 0 reports.\n"
     deleted = on_server(f"round delete {name} -y")
     assert deleted.out == f"Deleted {name} and its 0 reports.\n"
+
+
+def test_texts_of_the_survey_are_shown(
+    on_server: Run, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    question = "What did you have for lunch, in one word, if you had any?"
+    texts = ["--question", question, "--title", "Lunch", "--thanks", "Merci !"]
+    opened = on_server(f"round open {name} {FOUR}", *texts).succeeds().out
+    assert f"Question: {question}\n" in opened
+    shown = on_server(f"round show {name} --json").json
+    assert [shown[each] for each in ("question", "title", "thanks")] == [question, *texts[3::2]]
+    assert f"{question[:39]}…" in " ".join(on_server("round list").out.split())
+    on_server(f"send value 2 {name}").succeeds()
+    (entry,) = on_server("send ledger --json").json["reports"]
+    assert entry["question"] == question
+    assert "What did you have" in on_server("send ledger").out
+    assert on_server(f"round export {name}").json["question"] == question
+    error = on_server(f"round open {FOUR}", "--question", " ").fails(2)
+    assert "--question is blank" in error
 
 
 def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str) -> None:

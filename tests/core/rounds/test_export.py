@@ -180,6 +180,41 @@ def test_other_parameters_do_not_add() -> None:
         of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1], epsilon=1.0)
 
 
+QUESTION = "Which letter do you like?"
+
+
+def test_texts_are_part_of_the_file_and_its_checksum() -> None:
+    plain = of_letters("R1", [5, 0, 2, 3])
+    export = replace(plain, question=QUESTION, thanks="Merci !")
+    document = export.to_dict()
+    assert (document["question"], document["thanks"]) == (QUESTION, "Merci !")
+    assert "title" not in document
+    assert RoundExport.from_dict(document).question == QUESTION
+    assert export.parameters.digest == plain.parameters.digest
+    with pytest.raises(ParameterError, match="was changed"):
+        RoundExport.from_dict(document | {"question": "Which letter do you hate?"})
+    with pytest.raises(ParameterError, match="was changed"):
+        RoundExport.from_dict(document | {"title": "Merci !"})
+
+
+@pytest.mark.parametrize("text", ["", " ", "a" * 301, "a\nb", "\ud800", 5])
+def test_texts_are_plain(text: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^thanks "):
+        replace(of_letters("R1", [5, 0, 2, 3]), thanks=text)
+
+
+def test_rounds_of_other_questions_are_neither_added_nor_history() -> None:
+    first = replace(of_letters("R1", [5, 0, 2, 3]), question=QUESTION, title="May", thanks="Bye")
+    second = replace(of_letters("R2", [1, 1, 1, 1]), question=QUESTION, title="June", thanks="Bye")
+    both = first + second
+    assert (both.question, both.title, both.thanks) == (QUESTION, None, "Bye")
+    other = replace(second, question=None)
+    with pytest.raises(ParameterError, match="do not add: they differ in question"):
+        first + other
+    with pytest.raises(ParameterError, match="history: the round letters asks another question"):
+        first.recover("unmix", history=[other])
+
+
 def test_a_round_is_not_added_twice() -> None:
     both = of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1])
     with pytest.raises(ParameterError, match="R2 would count twice"):

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.rounds.parameters import TEXTS
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
 from ldprecover_interface.rounds import (
@@ -50,6 +51,7 @@ _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
     *("access", "read_access", "retention"),
+    *TEXTS,
 )
 """Fields that a response copies from the stored round."""
 _FOREVER = "public, max-age=31536000, immutable"
@@ -87,6 +89,7 @@ def _open(services: Services, new: NewRound) -> Response:
         access=new.access,
         read_access=new.read_access,
         retention=new.retention,
+        texts={name: getattr(new, name) for name in TEXTS},
     )
     return _round(services, None, stored, info, 201, {"Location": f"{paths.ROUNDS}/{stored.id}"})
 

@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 
 # Until the first release this file changes with the schema, and each time its revision does, so
 # that a database of another schema is refused.
-revision = "0001_2"
+revision = "0001_3"
 down_revision = None
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -49,6 +49,9 @@ def upgrade() -> None:
         _column("domain_size", sa.Integer()),
         _column("labels_bytes", sa.Integer()),
         _column("digest", sa.String(64)),
+        sa.Column("question", sa.String(300)),
+        sa.Column("title", sa.String(300)),
+        sa.Column("thanks", sa.String(300)),
         _column("access", sa.String(8)),
         _column("read_access", sa.String(8)),
         _column("retention", sa.String(7)),

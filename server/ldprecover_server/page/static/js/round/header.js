@@ -5,6 +5,18 @@ import { day, number, plural } from "../format.js";
 import { help } from "../help.js";
 import { go } from "../router.js";
 
+/** A round's title and question; null for one without both. */
+export function asked({ title, question }) {
+  if (!title && !question) return null;
+  return h(
+    "p",
+    { class: "asked" },
+    title && h("bdi", {}, title),
+    title && question && ": ",
+    question && h("bdi", {}, question),
+  );
+}
+
 /** Make the head of a round's view; `show()` updates it after a change of the round. */
 export function header(round, signal) {
   const state = h("span", {});
@@ -52,6 +64,7 @@ export function header(round, signal) {
         state,
       ),
       actions,
+      asked(round),
     ),
     show,
   };

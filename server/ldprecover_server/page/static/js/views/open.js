@@ -14,11 +14,12 @@ const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
 const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
 const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "retention"];
 const FOLDED = ["access", "read_access"];
+const TEXTS = ["question", "title", "thanks"];
 
 export async function show({ main, query, signal }) {
   const document = await get("openapi.json", { signal });
   const fields = document.components.schemas.NewRound.properties;
-  const own = Object.keys(fields).filter((name) => ![...LEFT, ...FOLDED].includes(name));
+  const own = Object.keys(fields).filter((name) => ![...LEFT, ...FOLDED, ...TEXTS].includes(name));
   const select = (name) =>
     h(
       "select",
@@ -29,6 +30,7 @@ export async function show({ main, query, signal }) {
     h("input", { name, value: query.get(name) ?? "", autocomplete: "off", ...attributes });
 
   const controls = {
+    ...Object.fromEntries(TEXTS.map((name) => [name, input(name, { maxlength: 300 })])),
     name: input("name", { pattern: NAME, title: NAME_SAID, spellcheck: "false" }),
     protocol: h(
       "select",
@@ -80,7 +82,7 @@ export async function show({ main, query, signal }) {
   const more = h(
     "details",
     { open: controls.retention.value !== fields.retention.default },
-    h("summary", {}, "Who may report and read, retention, and more"),
+    h("summary", {}, "Who may report and read, retention, title, and more"),
     h(
       "p",
       {},
@@ -93,6 +95,8 @@ export async function show({ main, query, signal }) {
       helped("access", "Who may report"),
       helped("read_access", "Who may read"),
       helped("retention", "Retention of reports"),
+      helped("title", "Title"),
+      helped("thanks", "Thanks"),
       own.map((name) => helped(name, name.replaceAll("_", " "))),
     ),
   );
@@ -105,6 +109,7 @@ export async function show({ main, query, signal }) {
       h(
         "div",
         {},
+        field("Question", controls.question, "Optional: what the survey asks."),
         field(
           "Items, one a line",
           controls.items,
@@ -185,6 +190,8 @@ function faultOf(list) {
 function asked(controls, own) {
   const body = { protocol: controls.protocol.value, epsilon: Number(controls.epsilon.value) };
   if (controls.name.value.trim()) body.name = controls.name.value.trim();
+  for (const name of TEXTS)
+    if (controls[name].value.trim()) body[name] = controls[name].value.trim();
   for (const name of ["domain_size", ...own]) {
     const control = controls[name];
     if (control.value !== "" && !control.disabled) body[name] = Number(control.value);

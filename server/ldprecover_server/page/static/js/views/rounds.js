@@ -5,6 +5,7 @@ import { fill, h, menu, notice, svg } from "../dom.js";
 import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
+import { asked } from "../round/header.js";
 import { VERDICTS, fakeShare, isSeen } from "../round/verdict.js";
 
 const SECONDS = 3;
@@ -108,6 +109,7 @@ function card(first, changed) {
     {},
     h("h2", {}, h("a", { href: link(["rounds", round.name]) }, round.name)),
     actions,
+    asked(round),
     light,
     progress,
     h(
