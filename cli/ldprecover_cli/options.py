@@ -57,14 +57,19 @@ DatasetName = Annotated[
     str | None,
     Option(
         "--dataset",
-        help="cities, fire, emoji, or a CSV file with the columns item and count.",
+        help="cities, fire, emoji, or a text, CSV or Parquet file: one row a user, or the columns "
+        "item and count.",
         metavar="NAME|FILE",
         autocompletion=completion.datasets,
     ),
 ]
 Column = Annotated[
     str | None,
-    Option("--column", help="Column to count in a CSV file with one row a user.", metavar="NAME"),
+    Option("--column", help="Column of the file, where it has several.", metavar="NAME"),
+]
+Encoding = Annotated[
+    Literal["utf-8", "cp1252", "utf-16"],
+    Option("--encoding", help="Of the file; spreadsheets on Windows may write cp1252."),
 ]
 Eta = Annotated[
     str,

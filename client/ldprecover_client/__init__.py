@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
 _MODULES = {
     "calls": "Frequencies Round RoundStatus RoundSummary TopItem Verdict",
     "bulk": "BulkReceipt submit_reports",
-    "datasets": "DATASETS Dataset load_dataset",
+    "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "
     "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InsecureTransportWarning "
     "InvalidAnswerError LedgerError LimitError RefusedError ServerError UnansweredError "

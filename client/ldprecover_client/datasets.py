@@ -1,19 +1,15 @@
-"""Item counts for simulated users: three data sets of the package, or a CSV file."""
+"""Lists of items, and item counts for simulated users, from the package's data sets or a file."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
-from io import TextIOWrapper
+from importlib.resources import as_file, files
 from os import PathLike
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +18,15 @@ from ldprecover._checks import check_whole, counts_of
 from ldprecover.errors import ParameterError
 from ldprecover.items import label_key, quoted
 from ldprecover.protocols import MAX_DOMAIN_SIZE
-from ldprecover.rounds.parameters import in_order, label_fault, labels_fault, look_alikes
+from ldprecover.rounds.parameters import (
+    MAX_LABEL,
+    in_order,
+    label_fault,
+    labels_fault,
+    look_alikes,
+)
 from ldprecover_client.errors import DatasetError
+from ldprecover_client.tables import COUNT, ITEM, Row, open_table
 
 DATASETS = {
     "cities": (
@@ -95,14 +98,48 @@ class Dataset:
         return shares
 
 
-def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -> Dataset:
-    """Return a data set by name ("cities", "fire", "emoji") or from a CSV file with a header.
+def load_items(
+    path: str | PathLike[str], column: str | None = None, *, encoding: str = "utf-8"
+) -> tuple[str, ...]:
+    """Return the labels of a list, in the order of the file.
 
-    Without `column` the file has the columns `item` and `count`, one row an item, in the items'
-    order. With `column` each row is one user, and the values of that column are counted: the most
-    frequent first, ties by label; values that look the same are one item, labelled as most have it.
-    Blank values are left out, and the source says how many. A file
-    may be gzipped (.gz). Raises DatasetError with the place and the reason.
+    A .txt file has one label a line. A .csv or .tsv file, with commas, semicolons or tabs, or a
+    Parquet file has one column, or several of which `column` is taken, or else the one called
+    `item` or `label`. Blank lines are left out. `encoding` is utf-8, cp1252 or utf-16. A file may
+    be gzipped (.gz). Raises DatasetError with file, line and text, also for a label that is there
+    twice, and for a file of another kind.
+
+        load_items("products.csv", "Produkt", encoding="cp1252")
+    """
+    labels = _Labels()
+    with open_table(Path(path), column, encoding) as table:
+        hint = "; name the column of the items with --column"
+        at = 0
+        if column is not None or len(table.header) > 1:
+            at = table.need(ITEM if column is None else (column,), hint)
+        for place, (cell,) in table.rows([at]):
+            if label := label_of(cell):
+                labels.add(place, label)
+    if not labels.places:
+        raise DatasetError(f"{table.name} has no item")
+    return tuple(labels.places)
+
+
+def load_dataset(
+    name_or_path: str | PathLike[str],
+    column: str | None = None,
+    *,
+    encoding: str = "utf-8",
+    least: int = 1,
+) -> Dataset:
+    """Return a data set by name ("cities", "fire", "emoji") or from a file as `load_items` reads.
+
+    A file with the columns `item` (or `label`) and `count` (or `users`) has one row an item, in the
+    items' order; a file of `column` and one of counts, too. Otherwise each row is one user, and the
+    values of `column`, or of a file's only one, are counted. Then items are sorted by name, because
+    their order must not tell which value is frequent; values that look the same are one item,
+    labelled as most have it. Blank values and those of fewer than `least` rows are left out, and
+    the source says how many. Raises DatasetError with the place and the reason.
 
         load_dataset("survey.csv", column="city").counts
     """
@@ -112,117 +149,121 @@ def load_dataset(name_or_path: str | PathLike[str], column: str | None = None) -
             raise DatasetError(
                 f"{name_or_path} is counted already; a column is for files of one row a user"
             )
-        packaged = files("ldprecover_client") / "data" / file
-        with packaged.open("rb") as data, TextIOWrapper(data, "utf-8-sig", newline="") as text:
-            items, counts = _read_counts(name_or_path, csv.reader(text))
-        return Dataset(name_or_path, items, counts, source)
+        with as_file(files("ldprecover_client") / "data" / file) as packaged:
+            shipped = load_dataset(packaged)
+        return Dataset(name_or_path, shipped.items, shipped.counts, source)
     path = Path(name_or_path)
-    with _translated_errors(name_or_path), _open(path) as text:
-        rows = csv.reader(text, strict=True)
-        if column is None:
-            items, counts = _read_counts(path.name, rows)
-            return Dataset(path.name, items, counts, f"the file {path.name}")
-        items, counts, blank = count_values(cell for _, (cell,) in _cells(path.name, rows, column))
-    if not items:
-        raise DatasetError(f"{path.name}: column {column!r} holds no value")
-    left_out = f"; {blank} rows without one left out" if blank else ""
-    return Dataset(path.name, items, counts, f"column {column} of the file {path.name}{left_out}")
+    absent = f", and no data set of that name: {', '.join(DATASETS)}"
+    with open_table(path, column, encoding, absent) as table:
+        name = table.name
+        item = None if column is None else table.need((column,))
+        count = None
+        if len(table.header) == 2 or (table.header and column is None):
+            count = table.find(COUNT)
+        if column is None and len(table.header) > 1:
+            hint = "; for a file of one row a user, name the column to count"
+            item, count = table.need(ITEM, hint), table.need(COUNT, hint)
+        if item is not None and count not in (None, item):
+            return _read_counts(name, table.rows([item, count]))
+        values = (cell for _, (cell,) in table.rows([item or 0]))
+        origin = f"the file {name}" if column is None else f"column {column} of the file {name}"
+        return count_values(name, values, origin, least)
 
 
-def _open(path: Path) -> TextIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+class _Labels:
+    """Distinct labels in their order, and the place of each."""
 
+    def __init__(self) -> None:
+        self.places: dict[str, str] = {}
+        self._first: dict[str, str] = {}
 
-@contextmanager
-def _translated_errors(name: str | PathLike[str]) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise DatasetError(
-            f"there is no file {name}, and no data set of that name: {', '.join(DATASETS)}"
-        ) from None
-    except UnicodeDecodeError:
-        raise DatasetError(f"{name} is not text in UTF-8") from None
-    except (csv.Error, EOFError) as error:
-        raise DatasetError(f"{name} is not a CSV file: {error}") from None
-    except OSError as error:
-        raise DatasetError(f"{name} cannot be read: {error.strerror or error}") from None
-
-
-def _cells(name: str, rows: Iterator[list[str]], *columns: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the place of each row that is not empty, and its cells of these columns."""
-    for first, row in enumerate(rows, start=1):  # noqa: B007  used below
-        header = [label_key(cell) for cell in row]
-        if any(header):
-            break
-    else:
-        raise DatasetError(f"{name} is empty")
-    for column in (keys := [*map(label_key, columns)]):
-        if column not in header:
-            # The first line of any other file may be a secret rather than a header.
-            if name.endswith((".csv", ".csv.gz")):
-                present = ", ".join(cell[:80] for cell in header[:20])
-                present += ", …" if len(header) > 20 else ""
-            else:
-                present = "one column" if len(header) == 1 else f"{len(header)} columns"
-            hint = (
-                "; for a file of one row a user, name the column to count"
-                if column in ("item", "count")
-                else ""
+    def add(self, place: str, label: str) -> None:
+        """Add a label. Raises DatasetError for text that is no label, or was there before."""
+        key = label_key(label)
+        if (fault := label_fault(label, key)) is not None:
+            raise DatasetError(f"{place}: the item {fault}")
+        if len(label) > MAX_LABEL:
+            raise DatasetError(
+                f"{place}: the item {quoted(label)} has {len(label)} characters, and a label has "
+                f"at most {MAX_LABEL}"
             )
-            raise DatasetError(f"{name} has no column {column!r}; it has {present}{hint}")
-        if header.count(column) > 1:
-            raise DatasetError(f"{name} has several columns {column!r}: rename all but one")
-    positions = [header.index(key) for key in keys]
-    for number, row in enumerate(rows, start=first + 1):
-        place = f"{name}, row {number}"
-        if row:
-            if len(row) <= max(positions):
-                raise DatasetError(f"{place}: too few cells")
-            if any(row[len(header) :]):
-                raise DatasetError(f"{place}: more cells than columns; quote one with a comma")
-            yield place, [row[position].strip() for position in positions]
+        if (before := self._first.setdefault(key, label)) in self.places:
+            raise DatasetError(
+                f"{place}: the item {quoted(label)} was there before, in {self.places[before]}"
+                f"{look_alikes(before, label)}"
+            )
+        self.places[label] = place
 
 
-def _read_counts(name: str, rows: Iterator[list[str]]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    counts: dict[str, int] = {}
-    first: dict[str, tuple[str, str]] = {}
-    for place, (item, count) in _cells(name, rows, "item", "count"):
+def _read_counts(name: str, rows: Iterable[Row]) -> Dataset:
+    labels, counts = _Labels(), []
+    for place, cells in rows:
+        item, count = map(label_of, cells)
         if not item:
             raise DatasetError(f"{place}: the item is blank")
-        key = label_key(item)
-        if (fault := label_fault(item, key)) is not None:
-            raise DatasetError(f"{place}: the item {fault}")
-        before, same = first.setdefault(key, (place, item))
-        if before != place:
-            raise DatasetError(
-                f"{place}: the item {quoted(item)} was there before, in {before}"
-                f"{look_alikes(same, item)}"
-            )
+        labels.add(place, item)
         if not _COUNT.fullmatch(count):
             raise DatasetError(
                 f"{place}: the count must be an integer of 0 or more and below 10^18, not "
                 f"{quoted(count)}"
             )
-        counts[item] = int(count)
+        counts.append(int(count))
     if not counts:
         raise DatasetError(f"{name} has a header and no row")
-    return tuple(counts), np.array(list(counts.values()), dtype=np.int64)
+    return Dataset(name, tuple(labels.places), np.array(counts, np.int64), f"the file {name}")
 
 
-def count_values(values: Iterable[str]) -> tuple[tuple[str, ...], NDArray[np.int64], int]:
-    """Return the items of users' values, their counts, and the number of blank values.
+def count_values(name: str, values: Iterable[Any], source: str, least: int = 1) -> Dataset:
+    """Return the data set of users' values, which may be a Counter, with the items sorted by name.
 
-    `values` may be a Counter. The most frequent item is first, ties by label. Values with one
-    `label_key` are one item, whose label is the most frequent of them.
+    Values become labels by `label_of`, and those with one `label_key` are one item, whose label is
+    the most frequent of them. Blank values and those of fewer than `least` users are left out, and
+    the source says how many. Raises DatasetError.
     """
+    counts_by_label: Counter[str] = Counter()
+    try:
+        for value, times in (values if isinstance(values, Counter) else Counter(values)).items():
+            counts_by_label[label_of(value)] += times
+    except TypeError:
+        raise DatasetError(f"{name}: every value must be a text or a number") from None
     counts: Counter[str] = Counter()
     labels: dict[str, str] = {}
-    for value, times in Counter(values).most_common():
-        key = label_key(value)
-        counts[labels.setdefault(key, value if key else "")] += times
-    blank = counts.pop("", 0)
-    items = sorted(counts, key=lambda item: (-counts[item], item))
-    return tuple(items), np.array([counts[item] for item in items], dtype=np.int64), blank
+    for label, times in counts_by_label.most_common():
+        key = label_key(label)
+        counts[labels.setdefault(key, label if key else "")] += times
+    if blank := counts.pop("", 0):
+        source += f"; {blank} blank ones left out"
+    if not counts:
+        raise DatasetError(f"{source} holds no value")
+    items = [item for item in counts if counts[item] >= least]
+    if rare := len(counts) - len(items):
+        source += f"; {rare} values of fewer than {least} users left out"
+    if len(items) < 2 <= len(counts):
+        raise DatasetError(
+            f"{name}: only {len(items)} of {len(counts)} values have at least {least} users; "
+            "--least 1 takes all, and --items reads a list of items"
+        )
+    if all(item.isdecimal() for item in items):
+        items.sort(key=int)
+    else:
+        items.sort(key=lambda item: (item.casefold(), item))
+    source += "; sorted by name"
+    return Dataset(name, tuple(items), np.array([counts[item] for item in items]), source)
+
+
+def label_of(value: Any) -> str:
+    """Return a value as a label: text without outer spaces, bytes as UTF-8, whole floats without
+    their ".0", and "" for a missing value. Raises DatasetError.
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bytes):
+        try:
+            return value.decode().strip()
+        except UnicodeDecodeError:
+            raise DatasetError("values that are bytes must be text in UTF-8") from None
+    return str(value).strip()

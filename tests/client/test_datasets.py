@@ -65,9 +65,10 @@ def test_reads_other_spellings_of_file(csv_file, content):
 
 def test_rows_of_users_are_counted(csv_file):
     data = load_dataset(csv_file("id,unit\n1,E03\n2,T01\n3,E03\n4,A\n5, \n6,\n"), column="unit")
-    assert data.items == ("E03", "A", "T01")
-    assert data.counts.tolist() == [2, 1, 1]
-    assert data.source == "column unit of the file data.csv; 2 rows without one left out"
+    assert data.items == ("A", "E03", "T01")
+    assert data.counts.tolist() == [1, 2, 1]
+    source = "column unit of the file data.csv; 2 blank ones left out; sorted by name"
+    assert data.source == source
 
 
 def test_values_that_look_the_same_are_one_item(csv_file):
@@ -77,7 +78,7 @@ def test_values_that_look_the_same_are_one_item(csv_file):
     )
     assert data.items == ("cafe\u0301", "soup")
     assert data.counts.tolist() == [3, 2]
-    assert "1 rows without one left out" in data.source
+    assert "1 blank ones left out" in data.source
 
 
 def test_column_is_named_in_another_form(csv_file):
@@ -101,20 +102,20 @@ def test_reads_gzipped_file(csv_file):
             "no column 'item'; it has name, n; for a file of one row a user, name the column",
         ),
         ("item,n\na,1\n", "no column 'count'"),
-        ("item,count\na,1\nb\n", "row 3: too few cells"),
+        ("item,count\na,1\nb\n", "line 3: too few cells in 'b'"),
         (
             "item,count\na,1\nb,-2\n",
-            "row 3: the count must be an integer of 0 or more and below 10^18, ",
+            "line 3: the count must be an integer of 0 or more and below 10^18, ",
         ),
         ("item,count\na,1\nb," + "9" * 99_999, f"not '{'9' * 80}'"),
         ("item,count,count\na,1,2\nb,2,3\n", "data.csv has several columns 'count': rename"),
         ("item, count ,count\na,1,2\nb,2,3\n", "data.csv has several columns 'count': rename"),
-        ("item,count\na,1,000\nb,2\n", "row 2: more cells than columns; quote one with a comma"),
-        ("item,count\na,1\n,2\n", "row 3: the item is blank"),
-        ("item,count\na,1\nb,2\na,3\n", "row 4: the item 'a' was there before"),
+        ("item,count\na,1,000\nb,2\n", "line 2: more cells than columns in 'a,1,000'; quote"),
+        ("item,count\na,1\n,2\n", "line 3: the item is blank"),
+        ("item,count\na,1\nb,2\na,3\n", "line 4: the item 'a' was there before"),
         (
             "item,count\n\u212b,1\n\u00c5,3\n",
-            "was there before, in data.csv, row 2, which look the same: U+212B and U+00C5 from",
+            "was there before, in data.csv, line 2, which look the same: U+212B and U+00C5 from",
         ),
         ("item,count\na,0\nb,0\n", "not all 0"),
         (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
@@ -129,8 +130,8 @@ def test_rejects_malformed_file_with_place(csv_file, content, words: str):
 
 def test_file_of_another_kind_is_not_repeated(csv_file):
     with pytest.raises(DatasetError) as caught:
-        load_dataset(csv_file("root:secret:0\n", "passwd"))
-    assert "passwd has no column 'item'; it has one column" in str(caught.value)
+        load_dataset(csv_file("root:secret,0\n", "passwd"), "item")
+    assert "passwd has no column 'item'; it has 2 columns" in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
@@ -139,8 +140,8 @@ def test_file_of_another_kind_is_not_repeated(csv_file):
     [
         ("a,b\n1,2\n", "no column 'CITY'; it has a, b"),
         ("CITY\n\n \n", "holds no value"),
-        ("a,CITY\n1,2\n3\n", "row 3: too few cells"),
-        ("CITY\nNew York, NY\nDenver\n", "row 2: more cells than columns"),
+        ("a,CITY\n1,2\n3\n", "line 3: too few cells"),
+        ("CITY\nNew York, NY\nDenver\n", "line 2: more cells than columns in 'New York, NY'"),
         ("CITY,a,CITY\n1,2,3\n", "several columns 'CITY'"),
         ("CITY,CITY\u200b\n1,2\n", "several columns 'CITY'"),
     ],
@@ -159,12 +160,12 @@ def test_missing_file_error_lists_names():
 
 
 def test_rejects_folder(tmp_path: Path):
-    with pytest.raises(DatasetError, match="cannot be read"):
+    with pytest.raises(DatasetError, match="it is a folder"):
         load_dataset(tmp_path)
 
 
 def test_rejects_false_gzip(csv_file):
-    with pytest.raises(DatasetError, match="cannot be read"):
+    with pytest.raises(DatasetError, match="cannot read"):
         load_dataset(csv_file("item,count\na,1\nb,2\n", "data.csv.gz"))
 
 

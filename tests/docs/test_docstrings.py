@@ -151,6 +151,7 @@ def test_example_runs(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     Path("survey.csv").write_text("city\nReno\nTampa\nReno\n")
+    Path("products.csv").write_text("Nr;Produkt\n1;Äpfel\n2;Birnen\n", encoding="cp1252")
     for example in examples(EXAMPLES[name]):
         program = example.replace("http://localhost:8000", reader["url"])
         code = compile(program, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

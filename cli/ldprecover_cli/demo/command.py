@@ -17,6 +17,7 @@ from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
     Column,
+    Encoding,
     Json,
     Key,
     Seed,
@@ -43,11 +44,13 @@ def demo(
     dataset: Annotated[
         str,
         Option(
-            help="cities, fire, emoji, or a CSV or Parquet file with the columns item and count.",
+            help="cities, fire, emoji, or a text, CSV or Parquet file: one row a user, or the "
+            "columns item and count.",
             metavar="NAME|FILE",
         ),
     ] = _DEFAULT.dataset,
     column: Column = None,
+    encoding: Encoding = "utf-8",
     protocol: Annotated[
         str,
         Option(
@@ -119,7 +122,18 @@ def demo(
     """
     settings = _chosen(
         DemoSettings(
-            dataset, column, protocol, epsilon, users, beta, attack, model, targets, eta, seed
+            dataset,
+            column,
+            protocol,
+            epsilon,
+            users,
+            beta,
+            attack,
+            model,
+            targets,
+            eta,
+            seed,
+            encoding,
         )
     )
     if part is None:
@@ -213,7 +227,7 @@ def _chosen(settings: DemoSettings) -> DemoSettings:
     from ldprecover.planning.choosing import choose
     from ldprecover_experiments.simulation.datasets import dataset_of
 
-    d = len(dataset_of(settings.dataset, settings.column).items)
+    d = len(dataset_of(settings.dataset, settings.column, encoding=settings.encoding).items)
     choice = choose(d, settings.epsilon, settings.users)
     note(choice.why)
     return replace(settings, protocol=choice.best.oracle.protocol)

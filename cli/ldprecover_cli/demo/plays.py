@@ -29,7 +29,7 @@ class Plays:
 
     def __init__(self, url: str, key: str, settings: DemoSettings) -> None:
         self._url, self._key, self._settings = url, key, settings
-        self._dataset = dataset_of(settings.dataset, settings.column)
+        self._dataset = dataset_of(settings.dataset, settings.column, encoding=settings.encoding)
         self._states: dict[str, dict[str, Any]] = {}  # by the name of the round
         self._executor = ThreadPoolExecutor(1)
         self._stopped = Event()

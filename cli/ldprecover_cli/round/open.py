@@ -12,14 +12,14 @@ from ldprecover_cli.options import (
     DEFAULT_URL,
     Column,
     DatasetName,
+    Encoding,
     Json,
     Key,
     Url,
     connected,
     method_options,
-    read_lines,
 )
-from ldprecover_cli.output import console, counted, plain, print_json
+from ldprecover_cli.output import console, counted, note, plain, print_json
 
 _ACCESS_OPTIONS = {"open": "", "key": " --key KEY", "ticket": " --ticket TICKET"}
 _USERS = 10_000
@@ -57,10 +57,20 @@ def open_round(
         list[str] | None, Option(help="An item that users may hold; repeat for several.")
     ] = None,
     items: Annotated[
-        Path | None, Option(help="Text file with one item a line.", metavar="FILE")
+        Path | None,
+        Option(help="Text file with one item a line, or CSV or Parquet file.", metavar="FILE"),
     ] = None,
     dataset: DatasetName = None,
     column: Column = None,
+    encoding: Encoding = "utf-8",
+    least: Annotated[
+        int,
+        Option(
+            help="Of a file with one row a user: leave out values that fewer rows have, because "
+            "the items are public.",
+            min=1,
+        ),
+    ] = 5,
     domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
     users: Annotated[
         int | None,
@@ -109,8 +119,19 @@ def open_round(
     Example: ldprecover round open pages --epsilon 1 --domain-size 99 --users 90000
 
     Example: ldprecover round open us --epsilon 1 --items us.txt --read-access key --retention none
+
+    Example: ldprecover round open buy --epsilon 1 --items buy.csv --column sku --encoding cp1252
     """
-    labels = _labels(item, items, dataset, column, domain_size)
+    _check_sources(item, items, dataset, column, domain_size)
+    if dataset is not None:
+        from ldprecover_client import load_dataset
+
+        data = load_dataset(dataset, column, encoding=encoding, least=least)
+        labels: list[str] | None = list(data.items)
+        if data.name != dataset:
+            note(f"Items from {data.source}.")
+    else:
+        labels = _labels(item, items, column, encoding)
     own = method_options(parameter, "--parameter", "hash_range=4")
     for field in own.keys() & open_round.__annotations__:
         raise UsageError(f"--parameter takes what one protocol has, as hash_range, not {field}")
@@ -165,31 +186,35 @@ def _best(d: int, epsilon: float, users: int) -> str:
         return "olh"  # the server rejects the same parameters, by the names of its fields
 
 
-def _labels(
+def _check_sources(
     item: list[str] | None,
     items: Path | None,
     dataset: str | None,
     column: str | None,
     domain_size: int | None,
-) -> list[str] | None:
-    """Return the labels from the one source of items; None for a domain size."""
+) -> None:
+    """Raise UsageError unless there is one source of items."""
     sources = [
         option for option in (item or None, items, dataset, domain_size) if option is not None
     ]
     if len(sources) != 1:
         raise UsageError("give the items by one of --item, --items, --dataset and --domain-size")
-    if column is not None and dataset is None:
-        raise UsageError("--column belongs to --dataset")
-    if dataset is not None:
-        from ldprecover_client import load_dataset
+    if column is not None and dataset is None and items is None:
+        raise UsageError("--column belongs to --items or --dataset")
 
-        return list(load_dataset(dataset, column).items)
+
+def _labels(
+    item: list[str] | None, items: Path | None, column: str | None, encoding: str
+) -> list[str] | None:
+    """Return the labels of --item or of the file; None for a domain size."""
     if items is not None:
+        from ldprecover_client import load_items
+
         if not items.exists():
             raise UsageError(f"there is no file {items}: name single items by --item, once each")
-        item = [line.strip() for line in read_lines(items) if line.strip()]
+        return list(load_items(items, column, encoding=encoding))
     from ldprecover.rounds.parameters import labels_fault
 
     if item and (fault := labels_fault(item)):
-        raise UsageError(f"{items or '--item'}: {fault}")
+        raise UsageError(f"--item: {fault}")
     return item

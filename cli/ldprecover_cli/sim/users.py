@@ -1,16 +1,19 @@
 """`sim users`: many simulated genuine users."""
 
+from ldprecover.items import label_key
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
     Column,
     DatasetName,
+    Encoding,
     Json,
     Key,
     RoundArgument,
     Url,
 )
+from ldprecover_cli.output import note
 from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
@@ -21,6 +24,7 @@ def users(
     users: Users = None,
     dataset: DatasetName = None,
     column: Column = None,
+    encoding: Encoding = "utf-8",
     tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
@@ -45,14 +49,18 @@ def users(
     ticket_list = read_tickets(tickets)
     n = len(ticket_list or ()) if users is None else users
     check_enough(ticket_list, n)
-    data = None if dataset is None else load_dataset(dataset, column)
+    data = None if dataset is None else load_dataset(dataset, column, encoding=encoding)
     with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
         if data is not None:
-            counts = data.counts.tolist()
-            population = Population.of(data, n, run.seed)
+            users_by_key = dict(zip(map(label_key, data.items), data.counts.tolist(), strict=True))
+            counts = [users_by_key.pop(label_key(item), 0) for item in run.round.parameters.items]
+            if not any(counts):
+                raise UsageError("the round's items are not those of the data set")
+            if users_by_key:
+                note(f"{sum(users_by_key.values()):,} users of the data hold no item of the round.")
         else:
             counts = [1] * len(run.round.parameters.items)
-            population = Population(counts, n, run.seed)
+        population = Population(counts, n, run.seed)
         run.print_repeat_options()
         sent = population.report_to(
             run.client,

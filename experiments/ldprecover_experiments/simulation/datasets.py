@@ -1,10 +1,10 @@
-"""Data sets from files, data frames and Arrow arrays; none of their libraries is required."""
+"""Data sets from files and from values in memory; no library of frames is required."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,33 +13,38 @@ import numpy as np
 
 from ldprecover._checks import did_you_mean
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
-from ldprecover_client.datasets import count_values
+from ldprecover_client.datasets import count_values, label_of
+from ldprecover_client.tables import COUNT, ITEM
 from ldprecover_experiments.simulation.synthetic_data import WORLDS
 
 NAMES = (*DATASETS, *WORLDS)
 """The names of the shipped data sets and the synthetic ones."""
 
-_PARQUET = (".parquet", ".pq")
 
-
-def dataset_of(source: Any, column: str | None = None, *, name: str | None = None) -> Dataset:
+def dataset_of(
+    source: Any,
+    column: str | None = None,
+    *,
+    name: str | None = None,
+    encoding: str = "utf-8",
+) -> Dataset:
     """Return a data set: the number of users that hold each item.
 
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
     - A mapping of labels to counts, taken as they are.
-    - A CSV file: as `load_dataset` takes it. A Parquet file (.parquet, .pq): `column` is the one to
-      count, or its columns `item` and `count` are taken as they are.
-    - A frame of pandas or polars or an Arrow table with the columns `item` and `count`, taken as
-      they are.
-    - A Series of pandas or polars, an Arrow array, a numpy array, or anything else with
-      `__arrow_c_stream__`, `__arrow_c_array__` or `to_numpy`; a frame or an Arrow table of them
-      with `column`.
+    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding`.
+    - A frame of pandas or polars or an Arrow table with the columns `item` (or `label`) and
+      `count` (or `users`), taken as they are; or with one column, or `column`, of values.
+    - A list, a tuple, a generator, a Counter, a Series or Categorical of pandas or polars, an Arrow
+      array, a numpy array, or anything else with `__arrow_c_stream__`, `__arrow_c_array__` or
+      `to_numpy`. The counts of `series.value_counts()` by text are taken as counts; other numbers
+      by text are an error.
 
     Values become labels as text, bytes as UTF-8, whole floats without their ".0". The items are
-    ordered by how many hold them, ties by label; values that look the same are one item;
-    missing and blank values are left out, and the source says how many. `name` is what results call
-    data in memory: by default the column's own name, or "data".
+    sorted by name; values that look the same are one item; missing and blank values are left out,
+    and the source says how many. `name` is what results call data in memory: by default the
+    column's own name, or "data".
 
     Raises DatasetError.
 
@@ -51,21 +56,21 @@ def dataset_of(source: Any, column: str | None = None, *, name: str | None = Non
     if isinstance(source, str) and source in WORLDS and column is None:
         return WORLDS[source]()
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if path.suffix in _PARQUET:
-            return _of_parquet(path, column)
-        if source not in NAMES and not path.exists():
+        if source not in NAMES and not Path(source).exists():
             raise DatasetError(
                 f"there is no file {source}, and no data set of that name: {', '.join(NAMES)}"
                 f"{did_you_mean(source, NAMES)}"
             )
-        return load_dataset(source, column)
+        return load_dataset(source, column, encoding=encoding)
     called = str(name or column or getattr(source, "name", None) or "data")
     if isinstance(source, Mapping):
         return _as_they_are(called, source, list(source.values()), "values in memory")
     index = getattr(getattr(source, "index", None), "dtype", None)  # of a pandas Series
     is_counted = getattr(source, "name", "") in ("count", "proportion")  # by `value_counts`
     is_label = index is not None and (index.kind not in "iu" or source.index.name is not None)
+    if is_label and source.name == "count" and source.dtype.kind in "iu":
+        counts = Counter(dict(zip(source.index, source.tolist(), strict=True)))
+        return count_values(called, counts, "values in memory")
     if (is_label or is_counted) and source.dtype.kind in "iuf":
         raise DatasetError(
             f"{called}: numbers by label may be counts or values: dict(series) for counts, "
@@ -84,46 +89,28 @@ def _of_values(called: str, source: Any, column: str | None, origin: str) -> Dat
         if column not in (() if names is None else names):
             raise DatasetError(f"there is no column {column!r}")
         source = source[column]
+    elif names is not None and len(names) == 1:
+        source = source[names[0]]
     elif names is not None:
-        if not {"item", "count"} <= set(names):
-            raise DatasetError(
-                f"{called}: a table of several columns needs the name of the column to count, or "
-                "the columns item and count"
-            )
-        items, counts = (np.asarray(source[each]) for each in ("item", "count"))
+        item, count = (_one_of(called, kind, list(names)) for kind in (ITEM, COUNT))
+        items, counts = np.asarray(source[item]), np.asarray(source[count])
         return _as_they_are(called, items.tolist(), counts, origin)
-    return _counted(called, _values(called, source), origin)
+    return count_values(called, _values(called, source), origin)
 
 
-def _of_parquet(path: Path, column: str | None) -> Dataset:
-    if find_spec("pyarrow") is None:
-        raise DatasetError(
-            f"{path} is a Parquet file, which needs pyarrow: pip install 'ldprecover[experiments]'"
-        )
-    from pyarrow import ArrowException, parquet
-
-    try:
-        columns = [column] if column else ["item", "count"]
-        present = parquet.read_schema(path).names
-        for each in columns:
-            if each not in present:
-                hint = "" if column else "; name the column to count"
-                raise DatasetError(
-                    f"{path.name} has no column {each!r}; it has {', '.join(present[:20])}{hint}"
-                )
-        table = parquet.read_table(path, columns=columns)
-    except OSError as error:
-        raise DatasetError(
-            f"{path} cannot be read: {os.strerror(error.errno) if error.errno else error}"
-        ) from None
-    except ArrowException as error:
-        raise DatasetError(f"{path} is not a Parquet file: {error}") from None
-    part = f"column {column} of " if column else ""
-    return _of_values(path.name, table, column, f"{part}the file {path.name}")
+def _one_of(called: str, kind: tuple[str, ...], names: Sequence[object]) -> object:
+    chosen = [name for name in names if name in kind]
+    if len(chosen) == 1:
+        return chosen[0]
+    fault = f"has both columns {' and '.join(kind)}" if chosen else f"has no column {kind[0]!r}"
+    raise DatasetError(
+        f"{called}: a table that {fault} needs the name of the column to count, or the columns "
+        "item and count"
+    )
 
 
 def _as_they_are(name: str, items: Iterable[Any], counts: Any, source: str) -> Dataset:
-    return Dataset(name, tuple(map(_label, items)), counts, source)
+    return Dataset(name, tuple(map(label_of, items)), counts, source)
 
 
 def _values(name: str, source: Any) -> Iterable[Any]:
@@ -140,41 +127,19 @@ def _values(name: str, source: Any) -> Iterable[Any]:
             source = np.asarray(source)
     if hasattr(source, "to_numpy"):
         source = source.to_numpy()
+    if hasattr(source, "__array__"):  # also a Categorical
+        source = np.asarray(source)
     if isinstance(source, np.ndarray):
         if source.ndim != 1:
             raise DatasetError(f"{name}: values must be one-dimensional, one a user")
         # A list of nanoseconds would be one of integers, and its missing times a value.
         values: list[Any] = list(source) if source.dtype.kind in "mM" else source.tolist()
         return values
+    if isinstance(source, Iterable) and not arrow:
+        return source
     needed = (
         "reading Arrow data needs pyarrow"
         if arrow
-        else "values must be a file's name, a Series or an Arrow array"
+        else "values must be a list, a file's name, a Series or an Arrow array"
     )
     raise DatasetError(f"{name}: {needed}, not {type(source).__name__}")
-
-
-def _counted(name: str, values: Iterable[Any], source: str) -> Dataset:
-    counts_by_item: Counter[str] = Counter()
-    try:
-        counter = values if isinstance(values, Counter) else Counter(values)
-        for value, times in counter.items():
-            counts_by_item[_label(value)] += times
-    except TypeError:
-        raise DatasetError(f"{name}: every value must be a text or a number") from None
-    items, counts, blank = count_values(counts_by_item)
-    left_out = f"; {blank} blank ones left out" if blank else ""
-    return Dataset(name, items, counts, source + left_out)
-
-
-def _label(value: Any) -> str:
-    if value is None or value != value:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, bytes):
-        try:
-            return value.decode().strip()
-        except UnicodeDecodeError:
-            raise DatasetError("values that are bytes must be text in UTF-8") from None
-    return str(value).strip()

@@ -44,7 +44,9 @@ class Demo:
             raise ParameterError(f"the seed must be at least 0, not {settings.seed}")
         self.settings = settings
         self.malicious_users = settings.malicious_users
-        self.dataset = dataset_of(settings.dataset, settings.column) if dataset is None else dataset
+        self.dataset = dataset or dataset_of(
+            settings.dataset, settings.column, encoding=settings.encoding
+        )
         items = self.dataset.items
         self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)

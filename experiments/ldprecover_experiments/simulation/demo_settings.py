@@ -27,6 +27,7 @@ class DemoSettings:
     targets: int = 10
     eta: float = 0.2
     seed: int = 0
+    encoding: str = "utf-8"
 
     @property
     def malicious_users(self) -> int:

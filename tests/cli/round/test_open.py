@@ -91,7 +91,7 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
         ("--protocol kue", "whose LDPRECOVER_PLUGINS names the plugin"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
         ("--item a", "give the items by one of --item, --items"),
-        ("--column x", "--column belongs to --dataset"),
+        ("--column x", "--column belongs to --items or --dataset"),
         (
             "--parameter epsilon=4",
             "--parameter takes what one protocol has, as hash_range, not eps",
@@ -119,18 +119,18 @@ def test_error_begins_with_the_parameter(on_server: Run, options: str, start: st
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("te\0a\nsoup\n", "item 0 holds a control character, U+0000"),
-        ("tea\nso\x85up\n", "item 1 holds a control character, U+0085"),
+        ("te\0a\nsoup\n", "line 1: the item holds a control character, U+0000"),
+        ("tea\nso\x85up\n", "line 2: the item holds a control character, U+0085"),
         (
             "caf\u00e9\ncafe\u0301\n",
-            "items must be distinct, and 'cafe\u0301' is item 0 and item 1",
+            "line 2: the item 'cafe\u0301' was there before, in labels.txt, line 1, which look",
         ),
     ],
 )
 def test_names_the_file_of_an_item(run: Run, text: str, fault: str) -> None:
     Path("labels.txt").write_text(text, encoding="utf-8")
     error = run("round open --epsilon 1 --items labels.txt").fails(2)
-    assert error.startswith(f"labels.txt: {fault}")
+    assert error.startswith(f"labels.txt, {fault}")
 
 
 def test_item_in_another_encoding_is_named(run: Run) -> None:
@@ -140,10 +140,13 @@ def test_item_in_another_encoding_is_named(run: Run) -> None:
 
 def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:
     Path("labels.txt").write_text("red\n\n  green, too \nblue\n", encoding="utf-8-sig")
-    Path("people.csv").write_text("city,age\nRome,3\nOslo,4\nRome,5\n")
+    Path("people.csv").write_text("city,age\n" + 5 * "Rome,3\nOslo,4\nRome,5\n" + "Nice,6\n")
+    Path("obst.csv").write_text("Nr;Name\n1;Äpfel\n2;Birnen, rot\n", encoding="cp1252")
     for options, items in (
         ("--items labels.txt", ["red", "green, too", "blue"]),
-        ("--dataset people.csv --column city", ["Rome", "Oslo"]),
+        ("--items obst.csv --column Name --encoding cp1252", ["Äpfel", "Birnen, rot"]),
+        ("--dataset people.csv --column city", ["Oslo", "Rome"]),
+        ("--dataset people.csv --column city --least 1", ["Nice", "Oslo", "Rome"]),
         ("--dataset fire", list(load_dataset("fire").items)),
         ("--domain-size 3", ["0", "1", "2"]),
     ):
