@@ -123,6 +123,7 @@ TWO, STEEP = np.full(2, 0.5), 0.9 ** np.arange(60) / (0.9 ** np.arange(60)).sum(
     [
         (OUE(1.0, 2), TWO, 2000, True, True),
         (OUE(1.0, 2), TWO, 2000, False, False),
+        (OUE(1.0, 60), STEEP, 150, True, False),
         (GRR(1.0, 2), TWO, 10**6, False, False),
         (GRR(0.5, 60), STEEP, 100_000, False, True),
         (GRR(4.0, 60), STEEP, 100_000, False, False),
