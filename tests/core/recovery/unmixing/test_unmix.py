@@ -128,6 +128,8 @@ def test_history_of_several_rounds_is_their_weighted_mean() -> None:
         np.testing.assert_allclose(result.recovered, same, rtol=0, atol=1e-9)
     assert conclusions.history_weight > 0.9
     assert gain > round.unmixed()[2]
+    unlike = [(GRR(1, 20), play(GRR(1, 20), f[::-1], 50_000, tallied=True).tally)]
+    assert round.unmixed(history=unlike)[1].history_weight < 0.01
 
 
 def test_frequencies_that_no_counts_give_are_refused() -> None:
