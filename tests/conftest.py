@@ -19,6 +19,9 @@ import sqlalchemy as sa
 from tests.forked import Process, start_python
 from tools.postgres import Cluster, memory_folder
 
+from ldprecover.plugins import LOADED
+from ldprecover.recovery import METHODS
+from ldprecover_attacker import ATTACKS
 from ldprecover_client._httpx import httpx
 from ldprecover_server.storage import Storage
 
@@ -330,6 +333,19 @@ def forking() -> None:
     inherits.
     """
     forkserver.ensure_running()
+
+
+@pytest.fixture
+def forgets_modules() -> Iterator[None]:
+    """Take attacks and methods by "module:name" out of the tables after the test."""
+    path = sys.path.copy()
+    yield
+    sys.path[:] = path
+    for table in (ATTACKS, METHODS):
+        for name in [name for name in table if ":" in name]:
+            del table[name]
+    for key in [key for key in LOADED if ":" in key[1]]:
+        sys.modules.pop(LOADED.pop(key), None)
 
 
 @pytest.fixture(scope="session")

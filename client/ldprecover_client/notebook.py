@@ -23,6 +23,6 @@ def data_frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -
     try:
         import pandas as pd
     except ModuleNotFoundError:
-        message = "a data frame needs pandas: pip install pandas"
+        message = "a data frame needs pandas: pip install 'ldprecover[experiments]'"
         raise ImportError(message, name="pandas") from None
     return pd.DataFrame(dict(columns), index=None if index is None else list(index))

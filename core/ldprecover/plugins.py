@@ -5,7 +5,8 @@
 
 An entry point of "ldprecover.protocols" is a FrequencyOracle, of "ldprecover.methods" a Method, and
 of "ldprecover.attacks" an Attack, under the object's own name. Nothing is imported before `load` is
-called; `ldprecover_attacker.plugins.load` loads attacks too.
+called; `ldprecover_attacker.plugins.load` loads attacks too. `ensure` loads the one plugin of a
+name, and methods and attacks by "module:name".
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from operator import attrgetter
 from typing import Any
 
 from ldprecover.errors import ParameterError, PluginError
@@ -22,10 +25,13 @@ from ldprecover.recovery import METHODS, Method
 
 __all__ = [
     "GROUPS",
+    "METHOD_REGISTRY",
+    "PROTOCOL_REGISTRY",
     "REGISTRIES",
     "Registry",
     "check_class",
     "check_name",
+    "ensure",
     "installed",
     "load",
     "loaded",
@@ -46,13 +52,15 @@ class Registry:
     """A table of built-in objects and plugins of one group.
 
     `check` returns the object's own name and raises ParameterError for another kind of object.
-    `reserved` maps names that a plugin cannot have to their meaning.
+    `reserved` maps names that a plugin cannot have to their meaning. `adapt` returns the entry for
+    an object named by "module:name", and raises ParameterError; None if such names are not taken.
     """
 
     group: str
     table: dict[str, Any]
     check: Callable[[Any], str]
     reserved: Mapping[str, str]
+    adapt: Callable[[Any, str], Any] | None = None
 
 
 def installed() -> dict[str, tuple[str, ...]]:
@@ -107,6 +115,32 @@ def load(
                 _enter(registry, entry)
             except PluginError as error:
                 _fail(error, failed)
+
+
+def ensure(name: str, registry: Registry) -> None:
+    """Load the plugin of this name, if the table lacks it and it is installed.
+
+    "module:name" is an object of an importable module, which needs no installation. Any other name
+    is left to who looks it up. Raises PluginError.
+
+        ensure("my_method:recover", METHOD_REGISTRY)
+    """
+    if not isinstance(name, str) or name in registry.table:
+        return
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        if any(entry.name == name for entry in entry_points(group=registry.group)):
+            load([name], [registry])
+    elif registry.adapt is not None:
+        try:
+            value = attrgetter(attribute)(import_module(module))
+            registry.table[name] = registry.adapt(value, name)
+        except ParameterError as error:
+            raise PluginError(f"{name}: {error}") from error
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise PluginError(f"{name!r} cannot be loaded: {reason}") from error
+        LOADED[registry.group, name] = module
 
 
 def _fail(error: PluginError, failed: Callable[[PluginError], None] | None) -> None:
@@ -187,6 +221,8 @@ REGISTRIES = (
             "genuine": "the estimate without the attack",
             "poisoned": "the estimate before any recovery",
         },
+        Method.of,
     ),
 )
 """The tables of this package."""
+PROTOCOL_REGISTRY, METHOD_REGISTRY = REGISTRIES

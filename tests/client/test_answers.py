@@ -256,7 +256,7 @@ def test_frequencies_become_a_table_and_a_data_frame():
 
 def test_frequencies_without_pandas_are_no_data_frame(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
+    with pytest.raises(ImportError, match=r"pip install 'ldprecover\[experiments\]'"):
         read_frequencies(answer(FREQUENCIES)).to_frame()
 
 

@@ -58,6 +58,15 @@ def test_a_whole_round_is_played_by_the_command(
     assert max(recovered["recovered"]) == recovered["recovered"][3]
 
 
+def test_plugins_are_loaded_by_their_names(run: Run, site: Path) -> None:
+    code = (
+        "from ldprecover_experiments import Study, simulate\n"
+        "r = simulate({'tea': 60, 'beer': 40}, 'kue').attack('first', targets=['tea'])\n"
+        "print(r.recover('above-median').recovery.method)\n"
+    )
+    assert run("-c", code, sees=(site,)).stdout == "above-median\n"
+
+
 def test_the_server_and_its_analyses_have_the_plugins(with_plugins: ServerProcess) -> None:
     opened = with_plugins.open_round("kue", 1.0)
     assert opened["keep"] == 75

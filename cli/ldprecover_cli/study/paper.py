@@ -28,8 +28,8 @@ def paper(
     names: Annotated[
         list[str] | None,
         Argument(
-            help="table1, mse, fg, malicious, sweep-beta, sweep-epsilon, sweep-eta, ipa, km, "
-            "multi, or all, the default.",
+            help="table1, fig3 to fig10, mse, fg, malicious, sweep-beta, sweep-epsilon, sweep-eta, "
+            "ipa, km, multi, or all, the default.",
             metavar="TABLE...",
         ),
     ] = None,
@@ -44,24 +44,36 @@ def paper(
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, on cities and fire by default.
 
+    fig3 to fig10 are the numbers of the paper's figures; the other names are what they show. fig5
+    is on cities and fig6 on fire, which stand in for the paper's data.
+
     The folder gets cells.jsonl, with a line for each cell; cells.parquet, with a row for each cell
     and method; summary.csv, with means over trials; and the figures as PNG and SVG. Finished cells
     are not run again: after Ctrl-C the same command continues.
 
-    Example: ldprecover study paper table1 mse --output results
+    Example: ldprecover study paper table1 fig3 --output results
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
     check_packages()
     from ldprecover_experiments.studies.cells import load_users_by_data
     from ldprecover_experiments.studies.figures import draw_figures
-    from ldprecover_experiments.studies.paper import EXPERIMENTS, cells_of
+    from ldprecover_experiments.studies.paper import (
+        DATA_OF_FIGURES,
+        EXPERIMENTS,
+        FIGURES,
+        cells_of,
+    )
     from ldprecover_experiments.studies.runs import Work
     from ldprecover_experiments.studies.tables import tables
 
     with running(output):
-        selected = _selected(names or ["all"], tuple(EXPERIMENTS))
-        sources = [(each, column) for each in data or ("cities", "fire")]
+        named = names or ["all"]
+        shown = [experiment for name in named for experiment in FIGURES.get(name, (name,))]
+        selected = _selected(shown, tuple(EXPERIMENTS), tuple(FIGURES))
+        stand_ins = [DATA_OF_FIGURES.get(name) for name in named]
+        default = ("cities", "fire") if None in stand_ins else filter(None, stand_ins)
+        sources = [(each, column) for each in data or dict.fromkeys(default)]
         users_by_data = load_users_by_data(sources, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)
@@ -73,10 +85,13 @@ def paper(
                 show(tables(EXPERIMENTS[name], data_names, summary))
 
 
-def _selected(names: list[str], available: tuple[str, ...]) -> tuple[str, ...]:
+def _selected(
+    names: list[str], available: tuple[str, ...], figures: tuple[str, ...]
+) -> tuple[str, ...]:
     for name in names:
         if name not in available and name != "all":
-            near = close_to(name, available) or f"there are {', '.join(available)} and all"
+            every = (*available, *figures)
+            near = close_to(name, every) or f"there are {', '.join(every)} and all"
             if name.endswith(".toml"):
                 near = f"`ldprecover study run {name}` runs a study"
             raise UsageError(f"there is no table or figure {name!r}; {near}")

@@ -1,5 +1,6 @@
 """`study run`: a study that a TOML file describes."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,8 @@ def run(
 ) -> None:
     """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
 
+    Attacks and methods may be functions: "module:name" is one of a module beside the file.
+
     The folder gets cells.jsonl, with a line for each cell, and a JSON file of the study's name.
     Finished cells are not run again: after Ctrl-C the same command continues.
 
@@ -35,6 +38,7 @@ def run(
     from ldprecover_experiments.studies.results import Results
     from ldprecover_experiments.studies.study import Study
 
+    sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
     with running(output):
         study = Study.load(file)
         note(study.cost)

@@ -36,7 +36,7 @@ from ldprecover.recovery.methods import BUILT_IN
 from ldprecover.recovery.methods.auto import chosen_method
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.simplex import project_simplex
-from ldprecover.types import Reports
+from ldprecover.types import FloatArray, Reports
 
 __all__ = [
     "AUTO",
@@ -51,6 +51,7 @@ __all__ = [
     "Method",
     "Option",
     "Recovery",
+    "RecoveryFunction",
     "RecoveryInputs",
     "RecoveryRequest",
     "ReportSource",
@@ -75,11 +76,14 @@ RoundData: TypeAlias = Reports | Callable[[], Iterable[Reports]] | ReportSource 
 - their unbiased and unclipped frequencies, d floats: integers are reports.
 """
 
+RecoveryFunction: TypeAlias = Callable[[FloatArray, FrequencyOracle], ArrayLike]
+"""From the estimates and the oracle to recovered frequencies, of which `Method.of` is a method."""
+
 
 def recover(
     oracle: FrequencyOracle,
     data: RoundData,
-    request: RecoveryRequest | str = AUTO,
+    request: RecoveryRequest | str | Method | RecoveryFunction = AUTO,
     *,
     tally: Tally | None = None,
     n: int | None = None,
@@ -90,8 +94,9 @@ def recover(
         oracle: The oracle of the reports.
         data: The packed reports, as an array or in another form of `RoundData`: a function that
             returns them, a ReportSource, their Tally, or d unbiased and unclipped frequencies.
-        request: The method and the assumptions about the attack. A str is short for the request
-            with this method and the defaults. "auto" chooses a method.
+        request: The method and the assumptions about the attack. A str or a Method is short for the
+            request with this method and the defaults, a function (estimates, oracle) -> frequencies
+            for `Method.of` of it. "auto" chooses a method.
         tally: The Tally of the reports, if it is known. It saves the pass that counts them.
         n: The number of reports behind frequencies, if it is known.
 
@@ -110,8 +115,10 @@ def recover(
         recover(oracle, reports).recovered
         recover(oracle, reports, RecoveryRequest("ldprecover", eta=0.1, targets=[3, 40])).recovered
     """
-    if not isinstance(request, RecoveryRequest):
+    if isinstance(request, str):
         request = RecoveryRequest(request)
+    elif not isinstance(request, RecoveryRequest):
+        request = RecoveryRequest(own=Method.of(request))
     source, tally = _read(oracle, data, tally)
     if tally is None:
         frequencies = finite_vector(cast(ArrayLike, data), "frequencies")
@@ -120,7 +127,7 @@ def recover(
     else:
         frequencies, n = Estimates.of(oracle, tally).frequencies, tally.n
     recovery = run_method(RecoveryInputs(oracle, frequencies, request, n, source))
-    filters = "reports" in METHODS[recovery.method].better_with and not oracle.traits.one_item
+    filters = "reports" in request.method_of(recovery).better_with and not oracle.traits.one_item
     if source is None and filters:
         warnings.warn(
             f"{recovery.method} got counts alone, and cannot filter the reports: pass the reports "

@@ -45,7 +45,8 @@ class RecoveryRequest:
     belongs to the model custom: support[v] is the share of malicious reports that support item v,
     pi(v) in the paper. `history` holds earlier rounds over the same items, each as its oracle and
     its tally; their reports are taken to be honest. `canaries` are the indices of items that nobody
-    holds, at most 100; at least two other items remain.
+    holds, at most 100; at least two other items remain. `own` is a method that METHODS need not
+    have; `method` is then its name.
 
     Raises ParameterError. `RecoveryInputs` checks what depends on the number of items d.
 
@@ -60,9 +61,12 @@ class RecoveryRequest:
     options: Mapping[str, float | str] = field(default_factory=dict)
     history: Iterable[tuple[FrequencyOracle, Tally]] = ()
     canaries: Iterable[int] = ()
+    own: Method | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, str) or self.method not in METHODS:
+        if self.own is not None:
+            object.__setattr__(self, "method", self.own.name)
+        elif not isinstance(self.method, str) or self.method not in METHODS:
             raise ParameterError(
                 f"method must be one of {', '.join(METHODS)}, not {str(self.method)[:60]!r}"
                 f"{did_you_mean(self.method, METHODS)}"
@@ -81,9 +85,19 @@ class RecoveryRequest:
                 raise ParameterError("support must hold numbers, each from 0 to 1")
             object.__setattr__(self, "support", support)
         object.__setattr__(self, "targets", target_indices(self.targets, None))
-        object.__setattr__(self, "options", METHODS[self.method].checked(self.options))
+        object.__setattr__(self, "options", self.chosen.checked(self.options))
         object.__setattr__(self, "history", _checked_history(self.history))
         object.__setattr__(self, "canaries", canary_indices(self.canaries, None))
+
+    @property
+    def chosen(self) -> Method:
+        """The method that is requested."""
+        return METHODS[self.method] if self.own is None else self.own
+
+    def method_of(self, recovery: Recovery) -> Method:
+        """Return the method that made this recovery, which "auto" has chosen."""
+        is_chosen = recovery.method == self.method
+        return self.chosen if is_chosen else METHODS.get(recovery.method, self.chosen)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -320,6 +334,31 @@ class Method:
     options: tuple[Option, ...] = ()
     unfit: Callable[[FrequencyOracle], str | None] = lambda _: None
 
+    @classmethod
+    def of(cls, value: object, name: str | None = None) -> Method:
+        """Return a Method as it is, and a function as a method of this name, by default its own.
+
+        The function takes the estimates, d unbiased and unclipped frequencies, and the oracle, and
+        returns d frequencies. Raises ParameterError for anything else.
+
+            Method.of(lambda estimates, oracle: np.maximum(estimates, 0), "clipped")
+        """
+        if isinstance(value, Method):
+            return value
+        if isinstance(value, type) or not callable(value):
+            raise ParameterError(
+                "a method must be a Method or a function (estimates, oracle) -> frequencies, not "
+                f"{value!r:.60}"
+            )
+        function, title = value, name or str(getattr(value, "__name__", type(value).__name__))
+
+        def recover(inputs: RecoveryInputs) -> Recovery:
+            frequencies = function(inputs.poisoned.copy(), inputs.oracle)
+            size = inputs.oracle.domain_size
+            return inputs.recovery(finite_vector(frequencies, f"the result of {title}", size), ())
+
+        return cls(title, "A function of the estimates.", frozenset(), recover, gives="frequencies")
+
     def refusal(self, oracle: FrequencyOracle, available: frozenset[str]) -> str | None:
         """Return why the method cannot run under this protocol with the `available` NEEDS, or None.
 
@@ -371,12 +410,12 @@ def run_method(inputs: RecoveryInputs) -> Recovery:
     Raises as `recover` does.
     """
     request = inputs.request
-    method = METHODS[request.method]
+    method = request.chosen
     refusal = method.refusal(inputs.oracle, inputs.available)
     if refusal is not None:
         raise ParameterError(refusal)
     recovery = method.recover(inputs)
-    unused = METHODS[recovery.method].unused(request)
+    unused = request.method_of(recovery).unused(request)
     noise, n = None, inputs.n
     if n is not None:
         noise = noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, n))

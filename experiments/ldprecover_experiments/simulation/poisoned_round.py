@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ldprecover import (
     Estimates,
     FrequencyOracle,
+    ParameterError,
     Recovery,
     RecoveryRequest,
     Tally,
@@ -142,6 +143,14 @@ class PoisonedRound:
         return np.full(
             self.oracle.domain_size, (self.oracle.fixed_size or 1) / self.oracle.domain_size
         )
+
+
+def own_targets(attack: Attack, d: int) -> Targets | None:
+    """Return the indices of the items that an attack raises; None for one without targets."""
+    try:
+        return tuple(sorted(set(attack.target_indices(d).tolist())))
+    except ParameterError:
+        return None
 
 
 def errors(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,8 +11,12 @@ from ldprecover import ParameterError, Recovery, RecoveryRequest, RoundParameter
 from ldprecover._checks import did_you_mean
 from ldprecover.estimation.metrics import mse
 from ldprecover.items import find_items, highest, label_indices, quoted
-from ldprecover_attacker import make_attack
+from ldprecover.plugins import METHOD_REGISTRY, PROTOCOL_REGISTRY, ensure
+from ldprecover.recovery import Method, RecoveryFunction
+from ldprecover_attacker import Attack, TargetedAttack, make_attack
 from ldprecover_attacker.campaign import campaign_rng
+from ldprecover_attacker.functions import attack_class
+from ldprecover_attacker.plugins import ATTACK_REGISTRY
 from ldprecover_client import Population
 from ldprecover_client.notebook import data_frame
 from ldprecover_experiments.simulation.datasets import dataset_of
@@ -23,7 +27,12 @@ from ldprecover_experiments.simulation.parameters import (
     draw_targets,
     malicious_users,
 )
-from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
+from ldprecover_experiments.simulation.poisoned_round import (
+    PoisonedRound,
+    Targets,
+    Vector,
+    own_targets,
+)
 from ldprecover_experiments.simulation.tables import Table
 
 if TYPE_CHECKING:
@@ -58,6 +67,7 @@ def simulate(
     Raises DatasetError and ParameterError.
     """
     dataset = dataset_of(data, column)
+    ensure(protocol, PROTOCOL_REGISTRY)
     parameters = RoundParameters(protocol, epsilon, dataset.items)
     if users is None:
         n = PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
@@ -138,7 +148,7 @@ class SimulatedRound(LabelledEstimates):
 
     def attack(
         self,
-        attack: str,
+        attack: str | Attack | Callable[..., Any],
         *,
         targets: int | str | Iterable[str | int] | None = None,
         beta: float = BETA,
@@ -148,9 +158,14 @@ class SimulatedRound(LabelledEstimates):
 
             r.attack("mga", targets=["New York, NY", "Reno, NV"], beta=0.1)
 
-        `attack` is a key of `ldprecover_attacker.ATTACKS`. `targets` are labels or indices, or the
-        number of targets to draw. `options` are those of `ldprecover_attacker.make_attack`. Raises
-        ParameterError, also for a round that is attacked already.
+        `attack` is a key of `ldprecover_attacker.ATTACKS`, the name of an installed plugin, or
+        "module:name"; an Attack; or a function (oracle, rng, m) that returns m reports, which is
+        given the indices of the targets too if it has a parameter `targets`. `targets` are labels
+        or indices, or the number of targets to draw; those of an Attack are its own. `options` are
+        those of `ldprecover_attacker.make_attack`, for an attack by name. Raises ParameterError,
+        also for a round that is attacked already.
+
+            r.attack(lambda oracle, rng, m: oracle.encode(rng.integers(3, size=m), rng))
         """
         if self.round.attack is not None:
             raise ParameterError("the round is attacked already; attack the round of simulate")
@@ -159,24 +174,38 @@ class SimulatedRound(LabelledEstimates):
             chosen: Targets | None = draw_targets(d, targets, self.seed)
         else:
             chosen = None if targets is None else self._indices(targets)
-        instance = make_attack(attack, targets=chosen, **options).resolve(self.items)
+        instance = _instance(attack, chosen, options).resolve(self.items)
+        chosen = own_targets(instance, d) if chosen is None else chosen
         attacked = self.round.under(
             instance, malicious_users(n, beta), campaign_rng(self.seed), chosen
         )
         return replace(self, round=attacked)
 
     def recover(
-        self, method: str = "auto", *, targets: str | Iterable[str | int] = (), **assumptions: Any
+        self,
+        method: str | Method | RecoveryFunction = "auto",
+        *,
+        targets: str | Iterable[str | int] = (),
+        **assumptions: Any,
     ) -> SimulatedRecovery:
         """Return what a recovery method makes of the reports.
 
             r.recover("ldprecover", targets=r.targets, eta=0.05)
 
-        `method` is a key of `ldprecover.recovery.METHODS`. `targets` are the labels or indices of
-        the items that the method takes to be attacked. `assumptions` are other fields of
-        `ldprecover.RecoveryRequest`. Raises ParameterError.
+        `method` is a key of `ldprecover.recovery.METHODS`, the name of an installed plugin, or
+        "module:name"; a Method; or a function of the estimates, an array of d unbiased
+        frequencies, and the oracle, which returns d frequencies. `targets` are the labels or
+        indices of the items that the method takes to be attacked. `assumptions` are other fields
+        of `ldprecover.RecoveryRequest`. Raises ParameterError.
+
+            r.recover(lambda estimates, oracle: np.maximum(estimates, 0))
         """
-        request = RecoveryRequest(method, targets=self._indices(targets), **assumptions)
+        if isinstance(method, str):
+            ensure(method, METHOD_REGISTRY)
+            assumptions["method"] = method
+        else:
+            assumptions["own"] = Method.of(method)
+        request = RecoveryRequest(targets=self._indices(targets), **assumptions)
         return SimulatedRecovery(self, self.round.recover(request))
 
     def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
@@ -203,6 +232,25 @@ class SimulatedRound(LabelledEstimates):
                 hint = did_you_mean(target, self.items)
                 raise ParameterError(f"targets: no item is labelled {quoted(target)}{hint}")
         return tuple(sorted(set(find_items(named, self.items))))
+
+
+def _instance(attack: object, targets: Targets | None, options: Mapping[str, Any]) -> Attack:
+    """Return the attack that `SimulatedRound.attack` is given. Raises ParameterError."""
+    if isinstance(attack, str):
+        ensure(attack, ATTACK_REGISTRY)
+        return make_attack(attack, targets=targets, **options)
+    if isinstance(attack, type):
+        raise ParameterError(f"give an attack of the class, as {attack.__name__}(...)")
+    if options:
+        raise ParameterError(f"{min(options)} is an option of attacks by name")
+    if isinstance(attack, Attack):
+        return attack
+    kind = attack_class(attack)
+    if not issubclass(kind, TargetedAttack):
+        return kind()
+    if targets is None:
+        raise ParameterError(f"{kind.name} needs targets")
+    return kind(targets)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -29,7 +29,7 @@ from ldprecover_experiments.simulation.parameters import (
     TARGETS,
     malicious_users,
 )
-from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets
+from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, own_targets
 from ldprecover_experiments.studies.specs import AttackSpec
 
 HASH_ONLY = "olh-hash-only"
@@ -172,6 +172,8 @@ class RoundSimulation:
         self.attack = (
             spec.make(self.targets).resolve(genuine_users.items) if spec.malicious else None
         )
+        if self.targets is None and self.attack is not None:
+            self.targets = own_targets(self.attack, d)
         # Crafted reports draw the attack's secrets again; only laws of counts need the weights.
         item_attack = None if spec.model == "crafted" else self.attack
         self.weights = (

@@ -124,7 +124,8 @@ def measure(
 def _own_errors(round_: PoisonedRound, recovery: Recovery) -> dict[str, Any]:
     """Return the fields of an Outcome that a method has and a reference has not."""
     certainty = {}
-    assumes = "malicious_model" in METHODS[recovery.method].uses
+    ran = METHODS.get(recovery.method)  # none if a method of a module has another name
+    assumes = ran is not None and "malicious_model" in ran.uses
     if assumes and round_.f_malicious is not None:
         certainty["malicious_mse"] = mse(recovery.malicious, round_.f_malicious)
     if (conclusions := recovery.conclusions) is None:

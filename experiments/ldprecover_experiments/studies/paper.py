@@ -130,6 +130,22 @@ EXPERIMENTS = {each["name"]: _experiment(**each) for each in _DOCUMENT["experime
 """Name to experiment, in the paper's order."""
 
 
+FIGURES = {
+    "fig3": ("mse",),
+    "fig4": ("fg",),
+    "fig5": ("sweep-beta", "sweep-epsilon", "sweep-eta"),
+    "fig6": ("sweep-beta", "sweep-epsilon", "sweep-eta"),
+    "fig7": ("malicious",),
+    "fig8": ("ipa",),
+    "fig9": ("km",),
+    "fig10": ("multi",),
+}
+"""The paper's figure -> the experiments that it shows."""
+
+DATA_OF_FIGURES = {"fig5": "cities", "fig6": "fire"}
+"""The stand-in for the data of a figure that shows one data set; of others, both."""
+
+
 def cells_of(names: Iterable[str], data: Iterable[str], trials: int) -> list[Cell]:
     """Return the cells of some experiments over some data sets, each once: experiments share
     many.

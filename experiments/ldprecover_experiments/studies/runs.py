@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 
-from ldprecover.plugins import loaded
-from ldprecover_attacker.plugins import load
+from ldprecover_attacker.plugins import load_keys, loaded_keys
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.simulation.parameters import malicious_users
 from ldprecover_experiments.studies.cells import Cell, GenuineUsers, simulate_round
@@ -59,7 +58,9 @@ class Work:
         """The key of these methods in a file of cells: the hash of their JSON."""
         if not self.methods:
             return "paper"
-        lines = [spec.model_dump_json() for spec in self.methods]
+        lines = [
+            spec.model_dump_json(exclude=None if spec.code else {"code"}) for spec in self.methods
+        ]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
     def run(self, cell: Cell) -> list[Outcome]:
@@ -94,7 +95,7 @@ def run_cells(
         yield from (_run(work, task) for task in waiting)
         return
     try:
-        with processes(jobs, partial(load, loaded()), on_finishing) as executor:
+        with processes(jobs, partial(load_keys, loaded_keys()), on_finishing) as executor:
             pending: set[Future[Done]] = set()
             while True:
                 free = _QUEUED * jobs - len(pending)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from ldprecover import ParameterError
+from ldprecover.plugins import METHOD_REGISTRY, ensure
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
+from ldprecover_attacker.plugins import ATTACK_REGISTRY
 from ldprecover_experiments.validation import Form, suggestion
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
@@ -25,7 +30,9 @@ class AttackSpec(Form):
     The model "one-hot" is a report that supports exactly its item (the paper's), "sampled" is its
     item encoded and not perturbed, "crafted" is the attack's own report, "input" is perturbed
     honestly. `targets` is the number of targets, which each trial draws (default 10), or their
-    labels. The other options are those of `ldprecover_attacker.make_attack`. Raises ParameterError.
+    labels. The other options are those of `ldprecover_attacker.make_attack`. A name "module:name"
+    is that of an Attack or a function in an importable module, as `attack_class` takes it; `code`
+    is then the digest of the module's file. Raises ParameterError.
 
         AttackSpec(name="apa", targets=5, each=2)
     """
@@ -46,10 +53,12 @@ class AttackSpec(Form):
     search: int | Literal["exhaustive"] | None = None
     item: int | str | None = None
     against: str | None = None
+    code: str | None = Field(default_factory=lambda data: _digest(data["name"]))
 
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
+        ensure(name, ATTACK_REGISTRY)
         if name not in ATTACKS and name not in _OF_NO_ATTACK:
             raise ParameterError(
                 f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}"
@@ -65,7 +74,7 @@ class AttackSpec(Form):
 
     def __str__(self) -> str:
         """Return the name, the kind and the number of attackers, and the other options as JSON."""
-        short = {"name", "model", "kind", "attackers"}
+        short = {"name", "model", "kind", "attackers", "code"}
         options = self.model_dump(exclude=short, exclude_none=True)
         kind = f"-{self.kind}" if self.kind else ""
         several = f"-x{self.attackers}" if self.attackers != 1 else ""
@@ -87,7 +96,7 @@ class AttackSpec(Form):
 
         The model "one-hot" has no reports, and becomes "sampled".
         """
-        options = self.model_dump(exclude={"name", "model", "targets"})
+        options = self.model_dump(exclude={"name", "model", "targets", "code"})
         modelled = "model" in attack_options(self.name)
         models = REPORT_MODELS if modelled else ("crafted", "input")
         if self.model not in models:
@@ -101,20 +110,33 @@ class AttackSpec(Form):
         )
 
 
+def _digest(name: str) -> str | None:
+    """Return eight hex digits of SHA-256 over the file of a "module:name", None of another name.
+
+    Results of an earlier version of the file are not those of this one.
+    """
+    module, colon, _ = name.partition(":")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not colon or file is None:
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:8]
+
+
 def _title(fields: dict[str, Any]) -> str:
     defaults = MethodSpec.model_fields
-    stated = [f"{k} {v}" for k, v in fields.items() if k != "method" and v != defaults[k].default]
+    own = {"method", "code"}
+    stated = [f"{k} {v}" for k, v in fields.items() if k not in own and v != defaults[k].default]
     return f"{fields['method']} ({', '.join(stated)})" if stated else str(fields["method"])
 
 
 class MethodSpec(Form):
-    """A method of METHODS and its knowledge of the attack.
+    """A method of METHODS, or by "module:name", and its knowledge of the attack.
 
     `eta` None is the one of the run, "true" the round's own m/n. With `targets` the method knows
     the attacked items. With `support` it knows the true share of malicious reports that supports
     each item (the malicious model custom). `reads` False withholds the reports; `history` gives it
-    an earlier clean round. `name` is by default the method, with what else is stated. Raises
-    ParameterError.
+    an earlier clean round. `name` is by default the method, with what else is stated. `code` is the
+    digest of the file of a module. Raises ParameterError.
 
         MethodSpec(method="ldprecover", eta=0.05, targets=True, name="told")
     """
@@ -128,11 +150,13 @@ class MethodSpec(Form):
     options: dict[str, float | str] = Field(default={})
     reads: bool = True
     history: bool = False
+    code: str | None = Field(default_factory=lambda data: _digest(data["method"]))
     name: str = Field(default_factory=_title)
 
     @field_validator("method")
     @classmethod
     def _known(cls, method: str) -> str:
+        ensure(method, METHOD_REGISTRY)
         if method not in METHODS:
             raise ParameterError(f"there is no method {method!r}{suggestion(method, METHODS)}")
         return method

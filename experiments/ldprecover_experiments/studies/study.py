@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, PlainValidator
 
 from ldprecover import ParameterError, frequency_oracle
+from ldprecover.plugins import PROTOCOL_REGISTRY, ensure
 from ldprecover.recovery import RecoveryRequest
 from ldprecover_experiments.simulation.datasets import NAMES
 from ldprecover_experiments.simulation.parameters import (
@@ -160,6 +161,8 @@ class Study(Form):
                 f"a study has at most {MAX_CELLS:,} cells, not {self._number:,}: give fewer "
                 "trials, or fewer values"
             )
+        for protocol in self.protocols:
+            ensure(protocol, PROTOCOL_REGISTRY)
         for protocol, epsilon in product(self.protocols, self.epsilon):
             frequency_oracle(protocol, epsilon, 2)  # raises for an epsilon outside its range
         for eta in self.eta:

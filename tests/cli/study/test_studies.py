@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.conftest import Run
+from tests.docs.markdown import ROOT, Page
 from tests.forked import start_python
 
 from ldprecover_cli.study import output as reproduce_output
@@ -39,6 +40,34 @@ def without_seconds(folder: Path = OUT) -> list[str]:
 def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw no pictures: drawing takes half of the time."""
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: None)
+
+
+@pytest.mark.usefixtures("_undrawn")
+def test_figures_of_the_paper_have_its_numbers(run: Run) -> None:
+    small = "--users 600 --trials 1 --jobs 1"
+    fire = run(f"study paper fig6 {small} --output fire").succeeds()
+    assert "sweep-eta (VI-D): error over the assumed eta; fire, MSE" in fire.out
+    assert {row["data"] for row in rows(Path("fire"))} == {"fire"}
+    both = run(f"study paper fig4 table1 {small} --output both").succeeds()
+    assert {row["data"] for row in rows(Path("both"))} == {"cities", "fire"}
+    for name in ("table1 (Table I)", "fg (VI-C)"):
+        assert name in both.out
+
+
+@pytest.mark.usefixtures("forgets_modules")
+def test_study_takes_functions_of_a_module_beside_it(run: Run) -> None:
+    page = Page(ROOT / "docs" / "how-to" / "experiments.md")
+    text, code = (
+        next(block.text for block in page.blocks if sign in block.text)
+        for sign in ('"mine:send"', "def send(")
+    )
+    Path("beside").mkdir()
+    Path("beside/mine.py").write_text(code)
+    Path("beside/own.toml").write_text(f"users = 600\ntrials = 1\n{text}")
+    result = run("study run beside/own.toml --output out --jobs 2").succeeds()
+    assert "mine:clipped" in result.out
+    assert "mine:aimed targets: 5 (crafted)" in result.out
+    assert {row["refused"] for row in rows() if "refused" in row} == set()
 
 
 def test_writes_cells_means_and_figures(run: Run) -> None:

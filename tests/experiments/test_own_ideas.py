@@ -1,0 +1,186 @@
+"""Attacks and recoveries of one's own: functions, objects, and names of a module."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover import FrequencyOracle, ParameterError, PluginError, project_simplex, recover
+from ldprecover.recovery import METHODS, Method
+from ldprecover_attacker import MGA
+from ldprecover_attacker.functions import attack_class
+from ldprecover_experiments import MethodSpec, SimulatedRound, Study, simulate
+from ldprecover_experiments.studies.cell_file import CellFile
+
+COUNTS = {"cat": 600, "dog": 300, "newt": 80, "fish": 20}
+
+MODULE = """
+import numpy as np
+from ldprecover import project_simplex
+from ldprecover_attacker import MGA
+
+newts = MGA(["newt"])
+number = 3
+
+def send(oracle, rng, m):
+    return oracle.encode(np.full(m, 2), rng)
+
+def raised(oracle, rng, m, targets):
+    return oracle.encode(rng.choice(targets, size=m), rng)
+
+def projected(estimates, oracle):
+    return project_simplex(estimates)
+"""
+
+
+def send(oracle: FrequencyOracle, rng: np.random.Generator, m: int) -> Any:
+    return oracle.encode(np.full(m, 2), rng)
+
+
+def raised(oracle: FrequencyOracle, rng: np.random.Generator, m: int, targets: Any) -> Any:
+    return oracle.encode(rng.choice(targets, size=m), rng)
+
+
+def projected(estimates: Any, oracle: FrequencyOracle) -> Any:
+    return project_simplex(estimates)
+
+
+@pytest.fixture
+def clean() -> SimulatedRound:
+    return simulate(COUNTS, "oue", seed=3)
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgets_modules: None) -> str:
+    """The name of a new module of attacks and methods."""
+    name = f"own_{re.sub(r'[^a-z0-9]', '_', tmp_path.name.lower())}"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+def test_function_makes_the_reports_of_the_malicious_users(clean: SimulatedRound) -> None:
+    attacked = clean.attack(send, beta=0.2)
+    assert attacked.round.malicious.n == 250
+    assert attacked.round.malicious.counts(clean.parameters.oracle).tolist() == [0, 0, 250, 0]
+    assert attacked.targets == ()
+    again = clean.attack(send, beta=0.2)
+    assert attacked.round.tally == again.round.tally
+
+
+def test_function_is_given_the_targets(clean: SimulatedRound) -> None:
+    attacked = clean.attack(raised, targets=["fish", "newt"], beta=0.2)
+    counts = attacked.round.malicious.counts(clean.parameters.oracle)
+    assert counts[:2].tolist() == [0, 0]
+    assert counts.sum() == 250
+    assert attacked.targets == ("newt", "fish")
+
+
+def test_attack_is_taken_as_it_is(clean: SimulatedRound) -> None:
+    attacked = clean.attack(MGA(["newt"]), beta=0.2)
+    named = clean.attack("mga", targets=["newt"], beta=0.2)
+    assert attacked.targets == named.targets == ("newt",)
+    assert attacked.round.tally == named.round.tally
+
+
+def test_function_and_method_recover(clean: SimulatedRound) -> None:
+    attacked = clean.attack(send, beta=0.2)
+    expected = attacked.recover("norm-sub").recovery.recovered
+    for method in (projected, Method.of(projected, "mine"), METHODS["norm-sub"]):
+        recovered = attacked.recover(method)
+        assert recovered.recovery.recovered == pytest.approx(expected)
+    assert attacked.recover(projected).recovery.method == "projected"
+    assert "<th>projected</th>" in attacked.recover(projected)._repr_html_()
+    counts = recover(attacked.parameters.oracle, attacked.round.tally, projected)
+    assert counts.recovered == pytest.approx(expected)
+    assert "projected" not in METHODS
+
+
+def test_support_and_gain_of_a_function_are_measured(clean: SimulatedRound) -> None:
+    oracle, rng = clean.parameters.oracle, np.random.default_rng(0)
+    attack = attack_class(raised)([2])  # type: ignore[call-arg]
+    assert attack.support(oracle, rng).tolist() == [0, 0, 1, 0]
+    assert attack.gain(oracle, clean.round.truth, 0.1) == pytest.approx(
+        MGA([2]).gain(oracle, clean.round.truth, 0.1)
+    )
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_study_takes_names_of_a_module(module: str, jobs: int) -> None:
+    keys = {
+        "attacks": [
+            f"{module}:send",
+            f"{module}:newts",
+            {"name": f"{module}:raised", "targets": ["newt"]},
+        ],
+        "methods": ["norm-sub", f"{module}:projected"],
+        "protocols": "oue",
+        "trials": 1,
+    }
+    results = Study.of(json.loads(json.dumps(keys)), data=[clean_data()]).run(jobs)
+    assert results.methods == ["genuine", "poisoned", "norm-sub", f"{module}:projected"]
+    for outcomes in results.cells.values():
+        *_, norm_sub, own = outcomes
+        assert own.refused is None
+        assert own.mse == pytest.approx(norm_sub.mse)
+    gains = {cell.attack.name: outcomes[1].fg for cell, outcomes in results.cells.items()}
+    assert gains[f"{module}:send"] is None
+    assert (gains[f"{module}:newts"] or 0) > 0.03
+    assert (gains[f"{module}:raised"] or 0) > 0.03
+
+
+def clean_data() -> Any:
+    from ldprecover_experiments import dataset_of
+
+    return dataset_of({**COUNTS, **{f"other {i}": 10 for i in range(20)}})
+
+
+def test_results_of_an_earlier_version_of_the_module_are_not_reused(
+    module: str, tmp_path: Path
+) -> None:
+    keys = {"methods": f"{module}:projected", "attacks": f"{module}:send", "protocols": "oue"}
+    study = Study.of({**keys, "trials": 1}, data=[clean_data()])
+    file = CellFile(tmp_path / "cells.jsonl")
+    (cell,) = study.cells
+    file.add(study.work, [(cell, [])])
+    assert CellFile(file.file).of(study.work, cell) == []
+    (tmp_path / f"{module}.py").write_text(MODULE + "# changed\n")
+    changed = Study.of({**keys, "trials": 1}, data=[clean_data()])
+    assert CellFile(file.file).of(changed.work, changed.cells[0]) is None
+    assert MethodSpec(method="norm-sub").code is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda r: r.attack(MGA), r"give an attack of the class, as MGA(...)"),
+        (lambda r: r.attack(3), "must be an Attack or a function (oracle, rng, m) -> reports"),
+        (lambda r: r.attack(lambda oracle, m: 0), "too many positional arguments"),
+        (lambda r: r.attack(raised), "raised needs targets"),
+        (lambda r: r.attack(send, search=3), "search is an option of attacks by name"),
+        (lambda r: r.attack(lambda o, rng, m: send(o, rng, 3)), "reports, not 3"),
+        (lambda r: r.attack(lambda o, rng, m: [0.5]), "the reports of <lambda>: "),
+        (lambda r: r.attack("no_such:attack"), "No module named 'no_such'"),
+        (lambda r: r.attack("json:no_such"), "no attribute 'no_such'"),
+        (lambda r: r.attack(":"), "':' cannot be loaded"),
+        (lambda r: r.recover(3), "a function (estimates, oracle) -> frequencies, not 3"),
+        (lambda r: r.recover(lambda f, oracle: f[:3]), "the result of <lambda> must be of the 4"),
+        (lambda r: r.recover(lambda f, oracle: f * np.nan), "the result of <lambda> "),
+        (lambda r: r.recover("string:digits"), "string:digits: a method must be a Method or a "),
+        (lambda r: Study.of({"attacks": "string:digits", "methods": "norm-sub"}), "string:digits"),
+    ],
+)
+def test_rejects_what_is_no_attack_and_no_method(
+    clean: SimulatedRound, wrong: Callable[[SimulatedRound], Any], words: str
+) -> None:
+    with pytest.raises(ParameterError, match=re.escape(words)):
+        wrong(clean)
+
+
+def test_error_of_a_module_is_of_a_plugin(module: str) -> None:
+    with pytest.raises(PluginError, match=f"{module}:number: an attack must be an Attack"):
+        simulate(COUNTS).attack(f"{module}:number")
