@@ -1,6 +1,7 @@
 """The survey page in a real browser, from another origin than the server."""
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -237,14 +238,98 @@ def test_survey_of_closed_round_shows_no_form(
     assert page.get_by_role("button", name="Report").count() == 0
 
 
+def test_survey_of_many_items_is_searched(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    items = ["Łódź", "São Paulo", "Sao Tome", *map("Straße {}".format, range(9_997))]
+    opened = service.open_round("olh", items=items)
+    page = visitor.open(survey(site, service, opened["id"]))
+    field = page.get_by_role("combobox", name="Your answer")
+    options = page.get_by_role("option")
+    field.fill("STRASSE 99")
+    page.get_by_text("108 of 10,000 answers, the first 50 are shown").wait_for()
+    assert options.all_inner_texts()[:2] == ["Straße 99", "Straße 990"]
+    field.fill("paulo")
+    field.press("Enter")  # chooses nothing, since no option is active
+    page.get_by_text("Choose one of the answers").wait_for()
+    assert field.get_attribute("aria-invalid") == "true"
+    assert field.evaluate("(each) => each === document.activeElement")
+    for text, keys, chosen in (
+        ("lodz", ["ArrowDown", "Enter"], "Łódź"),
+        ("sao", ["ArrowUp", "Enter"], "Sao Tome"),
+        ("sao", ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"], "São Paulo"),
+        ("sao", ["Escape"], "sao"),
+        ("sao", ["Escape", "Escape"], ""),
+    ):
+        field.fill(text)
+        for key in keys:
+            field.press(key)
+        assert (field.input_value(), options.count()) == (chosen, 0)
+        assert field.get_attribute("aria-expanded") == "false"
+    field.fill("sao")
+    options.filter(has_text="São Paulo").click()
+    assert field.input_value() == "São Paulo"
+    field.fill("são tomé")  # typed out: the one answer with these letters
+    page.get_by_role("button", name="Report").click()
+    says(page, THANKS)
+    assert visitor.wrong == []
+
+
+def test_survey_names_active_option(visitor: Visitor, service: ServerProcess, site: str) -> None:
+    opened = service.open_round(domain_size=15)
+    page = visitor.open(survey(site, service, opened["id"]))
+    field = page.get_by_role("combobox")
+    field.click()
+    assert page.get_by_role("option").count() == 15
+    for key, active in (("ArrowDown", "0"), ("PageDown", "8"), ("ArrowUp", "7"), ("PageUp", "0")):
+        field.press(key)
+        option = page.locator(f"#{field.get_attribute('aria-activedescendant')}")
+        assert (option.inner_text(), option.get_attribute("aria-selected")) == (active, "true")
+    page.get_by_role("heading").click()
+    assert page.get_by_role("option").count() == 0
+    few = service.open_round(domain_size=14)
+    page = visitor.open(survey(site, service, few["id"]))
+    page.get_by_role("radio").first.wait_for()
+    assert page.get_by_role("radio").count() == 14
+    page.get_by_role("button", name="Report").click()
+    page.get_by_text("Choose an answer.").wait_for()
+    page.get_by_label("3", exact=True).check()
+    assert page.get_by_text("Choose an answer.").count() == 0
+    assert service.frequencies(few["id"])["n"] == 0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "d", "sentence"),
+    [
+        (1.0, 30, "guesses right in at most 9 of 100 cases; blind, in 3."),
+        (1.0, 290, "guesses right in at most 10 of 1,000 cases; blind, in 3."),
+        (4.0, 2, "may be nearly sure of your answer."),
+    ],
+)
+def test_survey_promises_what_holds(
+    visitor: Visitor, service: ServerProcess, site: str, epsilon: float, d: int, sentence: str
+) -> None:
+    opened = service.open_round("grr", epsilon, domain_size=d)
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.get_by_text(sentence).wait_for()
+    page.get_by_text("How private is this?").click()
+    times = float(f"{math.exp(epsilon):.3g}")
+    assert f"at most {times:g} times as likely" in page.locator("#exact").inner_text()
+
+
 def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site: str) -> None:
     opened = service.open_round("grr", items=["soup", "salad"], access="ticket")
     minted = service.http.post(
         f"/rounds/{opened['id']}/tickets", json={"count": 1}, headers=service.admin
     )
     page = visitor.open(f"{survey(site, service, opened['id'])}#ticket={minted.text.strip()}")
+    page.get_by_label("soup").check()
+    page.get_by_label("Your ticket").fill("")
+    page.get_by_role("button", name="Report").click()
+    page.get_by_text("Enter your ticket.").wait_for()
+    page.reload()
     page.get_by_label("soup").wait_for()
-    assert page.get_by_label("Your ticket").count() == 0
+    assert page.get_by_label("Your ticket").input_value() == minted.text.strip()
     page = visitor.open(survey(site, service, opened["id"]))
     page.get_by_label("Your ticket").fill("nonsense")
     press(page, "soup")

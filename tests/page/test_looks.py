@@ -1,6 +1,6 @@
 """Every view, wide and narrow, light and dark: what axe-core finds, its size and its keyboard."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from tests.conftest import ServerProcess
@@ -39,6 +39,25 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
         ),
         "help": ("page/help.html", "Terms on this page"),
     }
+
+
+@pytest.mark.parametrize("d", [5, 290])
+def test_survey_is_accessible_and_fits(visitor: Visitor, server: ServerProcess, d: int) -> None:
+    texts: dict[str, Any] = {"question": "Which did you buy last?", "title": "Shop"}
+    items = [f"a product with a long name, {i}" for i in range(d)]
+    opened = server.open_round(items=items, access="ticket", **texts)
+    page = visitor.open(f"page/survey.html?round={opened['name']}")
+    page.get_by_role("button", name="Report").click()
+    page.get_by_text("Enter your ticket.").wait_for()
+    if d > 14:
+        page.get_by_role("combobox").press("ArrowDown")
+    page.get_by_text("How private is this?").click()
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS.values():
+            page.set_viewport_size({"width": width, "height": 900})
+            assert overflow(page) <= 0
+        assert serious(page, scheme=scheme) == []
 
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")

@@ -6,28 +6,64 @@
 // server logs it: #ticket=….
 // Without a server it is that of the page: each server has this survey at page/survey.html?round=lunch.
 import { AlreadyReportedError, Reporter, Retries, UnansweredError } from "../ldprecover.js";
+import { combobox } from "./combobox.js";
 
+const RADIOS = 14; // items; more are searched
 const query = new URLSearchParams(`${location.search}&${location.hash.slice(1)}`);
-const [title, question, promise, form, items, status] = [
-  ...["title", "question", "promise", "form", "items", "status"],
-].map((id) => document.getElementById(id));
+const element = Object.fromEntries(
+  ["title", "question", "promise", "exact", "privacy", "form", "items", "fault", "status"].map(
+    (id) => [id, document.getElementById(id)],
+  ),
+);
+const { form, status } = element;
 
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
 function choice(label) {
   // The value is the label: an index would mean a number in a round for numbers.
-  const input = make("input", { type: "radio", name: "item", value: label, required: true });
+  const input = make("input", { type: "radio", name: "item", value: label });
+  input.setAttribute("aria-describedby", "fault");
   const line = make("label");
   line.append(input, make("bdi", { textContent: label }));
   return line;
 }
 
+/** Show what users choose from; return the first control and a function that reads the choice. */
+function choices(labels) {
+  if (labels.length <= RADIOS) {
+    const fieldset = make("fieldset");
+    fieldset.append(make("legend", { textContent: "Your answer" }), ...labels.map(choice));
+    element.items.append(fieldset);
+    return {
+      input: fieldset.querySelector("input"),
+      value: () => new FormData(form).get("item"),
+      fault: "Choose an answer.",
+    };
+  }
+  const box = combobox(labels);
+  box.input.setAttribute("aria-describedby", "suggested fault");
+  element.items.append(box.root);
+  return { ...box, fault: "Choose one of the answers: type a part of it, then pick it." };
+}
+
 /** The field for a ticket; a report that has not arrived may go under its first one. */
-function ticketField(required) {
-  const input = make("input", { name: "ticket", required, autocomplete: "off", spellcheck: false });
+function ticketField() {
+  const input = make("input", { name: "ticket", autocomplete: "off", spellcheck: false });
+  input.value = query.get("ticket") ?? "";
+  input.setAttribute("aria-describedby", "ticket-fault");
   const line = make("label");
   line.append("Your ticket", input);
-  return line;
+  const fault = make("p", { id: "ticket-fault", className: "fault" });
+  element.fault.after(line, fault);
+  return { input, fault };
+}
+
+/** Say under a field what is missing, and go there; an empty text takes that back. */
+function complain(input, place, text) {
+  place.textContent = text;
+  if (!text) return input.removeAttribute("aria-invalid");
+  input.setAttribute("aria-invalid", "true");
+  return input.focus();
 }
 
 const root = new URL(document.documentElement.dataset.server ?? "/", location.href).href;
@@ -51,6 +87,34 @@ function message(error) {
   return [error.message, error.note].filter(Boolean).join(": ");
 }
 
+/**
+ * Say how far a report protects its user. No report of any epsilon-private protocol is guessed more
+ * often than e^epsilon/(e^epsilon + d - 1), where all d answers are equally likely before.
+ */
+function promise({ epsilon, d }) {
+  const times = Math.exp(epsilon);
+  const guessed = times / (times + d - 1);
+  // Whole cases: a blind guess is right in one or more.
+  const cases = 10 ** Math.max(2, Math.ceil(Math.log10(d)));
+  const count = (number) => number.toLocaleString("en");
+  // Rounded up, since it is the most.
+  const right = count(Math.ceil(guessed * cases - 1e-9));
+  const blind = count(Math.round(cases / d));
+  element.promise.textContent =
+    guessed < 0.9
+      ? "Your answer may be replaced by chance before it leaves this device. Whoever sees the " +
+        `report and knows no more of you guesses right in at most ${right} of ${count(cases)} cases; blind, in ${blind}.`
+      : "Your answer may be replaced by chance before it leaves this device, but rarely. Whoever " +
+        "sees the report may be nearly sure of your answer.";
+  const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
+  element.exact.textContent =
+    `Whatever is sent would be at most ${Number(times.toPrecision(3))} times as likely under this ` +
+    `answer as under any other (ε = ${epsilon}). Who holds all ${count(d)} answers to be equally ` +
+    `likely is right with ${percent(1 / d)} before, and with at most ${percent(guessed)} after. ` +
+    "Who knows more of you guesses better.";
+  element.privacy.hidden = false;
+}
+
 /** Whether the server says that a round is closed. A server that cannot say will refuse the report. */
 async function isClosed({ id }) {
   try {
@@ -68,37 +132,39 @@ async function start() {
     throw error instanceof UnansweredError && !error.status ? Error(unreachable(error)) : error;
   });
   document.title = round.title ?? round.question ?? document.title;
-  question.textContent = round.question ?? document.title;
+  element.question.textContent = round.question ?? document.title;
   if (round.question && round.title) {
-    title.textContent = round.title;
-    title.hidden = false;
+    element.title.textContent = round.title;
+    element.title.hidden = false;
   }
-  const times = Math.exp(round.epsilon).toFixed(1);
-  promise.textContent =
-    "Your answer is changed at random on this device before it is sent. Whatever is sent would be " +
-    `at most ${times} times as likely under this answer as under any other.`;
+  promise(round);
   const entry = (await reader.ledger.entries()).find((each) => each.roundId === round.id);
   if (entry && entry.state !== "pending") {
     status.textContent = REPORTED;
     return;
   }
   if (!entry && (await isClosed(round))) {
-    promise.textContent = "This round is closed: it takes no more reports.";
+    element.promise.textContent = "This round is closed: it takes no more reports.";
+    element.privacy.hidden = true;
     return;
   }
   if (entry)
     status.textContent = "Your report has not arrived yet: press again to send the same one.";
-  const shown = round.items.map(choice);
-  items.append(...shown);
-  if (round.access === "ticket" && !query.has("ticket")) items.after(ticketField(!entry));
+  const chooser = choices(round.items);
+  const ticket = round.access === "ticket" ? ticketField() : null;
   form.hidden = false;
+  form.addEventListener("change", () => complain(chooser.input, element.fault, ""));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const item = chooser.value();
+    const sent = ticket?.input.value.trim() || (ticket ? null : query.get("ticket"));
+    const isMissing = ticket && !entry && !sent;
+    if (ticket) complain(ticket.input, ticket.fault, isMissing ? "Enter your ticket." : "");
+    complain(chooser.input, element.fault, item === null ? chooser.fault : "");
+    if (item === null || isMissing) return;
     status.textContent = "Reporting.";
     try {
-      const answers = new FormData(form);
-      const ticket = query.get("ticket") ?? (answers.get("ticket")?.trim() || null);
-      await new Reporter(server, name, { ticket }).report(answers.get("item"));
+      await new Reporter(server, name, { ticket: sent }).report(item);
       status.textContent = round.thanks ?? "Thank you: your report is counted.";
     } catch (error) {
       status.textContent = message(error);
@@ -107,5 +173,5 @@ async function start() {
 }
 
 start().catch((error) => {
-  promise.textContent = message(error);
+  element.promise.textContent = message(error);
 });
