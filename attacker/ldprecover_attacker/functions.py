@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, ClassVar, Self
 
 from ldprecover import FrequencyOracle, ParameterError, ReportError
+from ldprecover._checks import check_parameters
 from ldprecover.plugins import check_class
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.base import Attack, Plan
@@ -34,16 +35,15 @@ def attack_class(value: object, name: str | None = None) -> type[Attack]:
         return value
     if isinstance(value, Attack):
         return type("_Named", (_Named,), {"name": name or value.name, "attack": value})
-    expected = "an Attack or a function (oracle, rng, m) -> reports"
+    expected = "must be an Attack or a function (oracle, rng, m) -> reports"
     if not callable(value):
-        raise ParameterError(f"an attack must be {expected}, not {value!r:.60}")
+        raise ParameterError(f"an attack {expected}, not {value!r:.60}")
     title = name or str(getattr(value, "__name__", type(value).__name__))
-    parameters = signature(value).parameters
-    targeted = "targets" in parameters
     try:
-        signature(value).bind(*range(3), **({"targets": ()} if targeted else {}))
-    except TypeError as error:
-        raise ParameterError(f"{title} must be {expected}: {error}") from None
+        targeted = "targets" in signature(value).parameters
+    except ValueError:  # a builtin without a signature, which fails the check
+        targeted = False
+    check_parameters(value, 3, f"{title} {expected}", **({"targets": ()} if targeted else {}))
     base = _TargetedFunction if targeted else _Function
     return type(base.__name__, (base,), {"name": title, "function": staticmethod(value)})
 

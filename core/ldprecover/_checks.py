@@ -1,8 +1,9 @@
 """Checks of arguments, for all packages."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
+from inspect import signature
 from numbers import Real
 from typing import Any
 
@@ -155,6 +156,19 @@ def check_real(name: str, value: object, low: float, high: float, *, above: bool
         bounds = f"above {low:g} and at most {high:.7g}" if above else f"from {low:g} to {high:g}"
         raise ParameterError(f"{name} must be a number {bounds}, not {value!r:.40}")
     return number
+
+
+def check_parameters(
+    function: Callable[..., object], number: int, words: str, **keywords: object
+) -> None:
+    """Raise ParameterError unless the function takes this many arguments and the keywords.
+
+    Its message begins with `words`, which say what the function must be.
+    """
+    try:
+        signature(function).bind(*range(number), **keywords)
+    except (TypeError, ValueError) as error:  # ValueError: a builtin may state no signature
+        raise ParameterError(f"{words}: {error}") from None
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:

@@ -98,6 +98,14 @@ def test_function_and_method_recover(clean: SimulatedRound) -> None:
     counts = recover(attacked.parameters.oracle, attacked.round.tally, projected)
     assert counts.recovered == pytest.approx(expected)
     assert "projected" not in METHODS
+    assert attacked.recover(METHODS["auto"]).recovery.method == "unmix"
+
+
+def test_column_of_a_function_is_beside_those_of_the_round(clean: SimulatedRound) -> None:
+    def estimated(estimates: Any, oracle: FrequencyOracle) -> Any:
+        return estimates
+
+    assert "<th>estimated</th><th>recovery estimated</th>" in clean.recover(estimated)._repr_html_()
 
 
 def test_support_and_gain_of_a_function_are_measured(clean: SimulatedRound) -> None:
@@ -160,6 +168,8 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (lambda r: r.attack(MGA), r"give an attack of the class, as MGA(...)"),
         (lambda r: r.attack(3), "must be an Attack or a function (oracle, rng, m) -> reports"),
         (lambda r: r.attack(lambda oracle, m: 0), "too many positional arguments"),
+        (lambda r: r.attack(max), "max must be an Attack or a function"),
+        (lambda r: r.recover(lambda f: f), "frequencies: too many positional arguments"),
         (lambda r: r.attack(raised), "raised needs targets"),
         (lambda r: r.attack(send, search=3), "search is an option of attacks by name"),
         (lambda r: r.attack(lambda o, rng, m: send(o, rng, 3)), "reports, not 3"),

@@ -118,7 +118,7 @@ def recover(
     if isinstance(request, str):
         request = RecoveryRequest(request)
     elif not isinstance(request, RecoveryRequest):
-        request = RecoveryRequest(own=Method.of(request))
+        request = RecoveryRequest(own=request)
     source, tally = _read(oracle, data, tally)
     if tally is None:
         frequencies = finite_vector(cast(ArrayLike, data), "frequencies")

@@ -9,7 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import check_real, check_whole, did_you_mean, finite_vector, real
+from ldprecover._checks import (
+    check_parameters,
+    check_real,
+    check_whole,
+    did_you_mean,
+    finite_vector,
+    real,
+)
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import noise_note
@@ -46,7 +53,7 @@ class RecoveryRequest:
     pi(v) in the paper. `history` holds earlier rounds over the same items, each as its oracle and
     its tally; their reports are taken to be honest. `canaries` are the indices of items that nobody
     holds, at most 100; at least two other items remain. `own` is a method that METHODS need not
-    have; `method` is then its name.
+    have, or a function as `Method.of` takes it; `method` is then its name.
 
     Raises ParameterError. `RecoveryInputs` checks what depends on the number of items d.
 
@@ -61,11 +68,13 @@ class RecoveryRequest:
     options: Mapping[str, float | str] = field(default_factory=dict)
     history: Iterable[tuple[FrequencyOracle, Tally]] = ()
     canaries: Iterable[int] = ()
-    own: Method | None = None
+    own: Method | Callable[..., ArrayLike] | None = None
 
     def __post_init__(self) -> None:
         if self.own is not None:
-            object.__setattr__(self, "method", self.own.name)
+            own = Method.of(self.own)
+            object.__setattr__(self, "own", None if METHODS.get(own.name) is own else own)
+            object.__setattr__(self, "method", own.name)
         elif not isinstance(self.method, str) or self.method not in METHODS:
             raise ParameterError(
                 f"method must be one of {', '.join(METHODS)}, not {str(self.method)[:60]!r}"
@@ -92,7 +101,7 @@ class RecoveryRequest:
     @property
     def chosen(self) -> Method:
         """The method that is requested."""
-        return METHODS[self.method] if self.own is None else self.own
+        return METHODS[self.method] if self.own is None else Method.of(self.own)
 
     def method_of(self, recovery: Recovery) -> Method:
         """Return the method that made this recovery, which "auto" has chosen."""
@@ -345,12 +354,11 @@ class Method:
         """
         if isinstance(value, Method):
             return value
+        expected = "must be a Method or a function (estimates, oracle) -> frequencies"
         if isinstance(value, type) or not callable(value):
-            raise ParameterError(
-                "a method must be a Method or a function (estimates, oracle) -> frequencies, not "
-                f"{value!r:.60}"
-            )
+            raise ParameterError(f"a method {expected}, not {value!r:.60}")
         function, title = value, name or str(getattr(value, "__name__", type(value).__name__))
+        check_parameters(function, 2, f"{title} {expected}")
 
         def recover(inputs: RecoveryInputs) -> Recovery:
             frequencies = function(inputs.poisoned.copy(), inputs.oracle)

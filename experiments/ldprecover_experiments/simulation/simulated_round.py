@@ -204,7 +204,7 @@ class SimulatedRound(LabelledEstimates):
             ensure(method, METHOD_REGISTRY)
             assumptions["method"] = method
         else:
-            assumptions["own"] = Method.of(method)
+            assumptions["own"] = method
         request = RecoveryRequest(targets=self._indices(targets), **assumptions)
         return SimulatedRecovery(self, self.round.recover(request))
 
@@ -272,14 +272,20 @@ class SimulatedRecovery(LabelledEstimates):
 
     def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
         items, targets, columns = self.round._by_label()
-        return items, targets, {**columns, self.recovery.method: self.recovery.recovered}
+        return items, targets, {**columns, self._column: self.recovery.recovered}
+
+    @property
+    def _column(self) -> str:
+        """The method; a function may be called as another column is."""
+        method = self.recovery.method
+        return f"recovery {method}" if method in ("true", "estimated", "poisoned") else method
 
     @property
     def _caption(self) -> str:
         return self.round._caption
 
     def _in_words(self, column: str) -> str:
-        return f"recovered by {column}" if column == self.recovery.method else column
+        return f"recovered by {self.recovery.method}" if column == self._column else column
 
     def __repr__(self) -> str:
         top = highest(self.recovery.recovered, self.round.items)
