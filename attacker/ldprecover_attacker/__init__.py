@@ -15,6 +15,7 @@ from ldprecover_attacker.arguments import AGAINST
 from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.combined import InputPoisoning, Several
+from ldprecover_attacker.functions import attack_class
 from ldprecover_attacker.mimicry import Mimicry
 from ldprecover_attacker.subsets import APA, MGAA, SubsetAttack
 from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
@@ -48,6 +49,7 @@ __all__ = [
     "Several",
     "SubsetAttack",
     "TargetedAttack",
+    "attack_class",
     "attack_options",
     "make_attack",
 ]

@@ -117,19 +117,21 @@ def load(
                 _fail(error, failed)
 
 
-def ensure(name: str, registry: Registry) -> None:
+def ensure(name: object, registry: Registry) -> None:
     """Load the plugin of this name, if the table lacks it and it is installed.
 
-    "module:name" is an object of an importable module, which needs no installation. Any other name
-    is left to who looks it up. Raises PluginError.
+    "module:name" is the object that an importable module has now, which needs no installation. Any
+    other name is left to who looks it up. Raises PluginError.
 
         ensure("my_method:recover", METHOD_REGISTRY)
     """
-    if not isinstance(name, str) or name in registry.table:
+    if not isinstance(name, str):
         return
     module, colon, attribute = name.partition(":")
     if not colon:
-        if any(entry.name == name for entry in entry_points(group=registry.group)):
+        if name not in registry.table and any(
+            entry.name == name for entry in entry_points(group=registry.group)
+        ):
             load([name], [registry])
     elif registry.adapt is not None:
         try:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,13 @@ def test_column_of_a_function_is_beside_those_of_the_round(clean: SimulatedRound
         return estimates
 
     assert "<th>estimated</th><th>recovery estimated</th>" in clean.recover(estimated)._repr_html_()
+
+
+def test_name_of_a_module_is_what_the_module_has_now(module: str, clean: SimulatedRound) -> None:
+    first = clean.recover(f"{module}:projected").recovery.recovered
+    sys.modules[module].projected = lambda estimates, oracle: estimates  # type: ignore[attr-defined]
+    now = clean.recover(f"{module}:projected").recovery
+    assert now.recovered.tolist() == now.poisoned.tolist() != first.tolist()
 
 
 def test_support_and_gain_of_a_function_are_measured(clean: SimulatedRound) -> None:
