@@ -109,7 +109,7 @@ function protocols(answer, able, signal) {
       ? numeric("Fakes gain, points", (row) => row.gain, points)
       : numeric("Fake users, %", (row) => row.beta, points),
     numeric("Safe lead, points", (row) => row.safe_lead, points),
-    numeric("Guess the item, %", (row) => row.attacker_success_rate, points),
+    numeric("Guess, %", (row) => row.attacker_success_rate, points),
     numeric("Bytes a report", (row) => row.report_size, count),
     numeric(
       "Hashes to count",
