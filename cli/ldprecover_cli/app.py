@@ -16,7 +16,7 @@ from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ldprecover_cli import admin, file, plan, result, round, send, sim, study
+from ldprecover_cli import admin, file, plan, result, round, send, sim, study, survey
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import summary
@@ -217,7 +217,7 @@ def _serve_command() -> Any:
 
 
 _START = "Start here"
-for command in (demo, serve, plan.plan):
+for command in (demo, serve, survey.survey, plan.plan):
     app.command(rich_help_panel=_START, short_help=summary(command.__doc__ or ""))(command)
 for group in (round, send, result, sim, file, admin, study):
     app.add_typer(group.app, rich_help_panel="Groups of commands")

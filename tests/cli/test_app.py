@@ -78,6 +78,7 @@ def test_help_lists_all_commands_in_order_under_headings(run: Run) -> None:
     assert shown == [
         "demo",
         "serve",
+        "survey",
         "plan",
         "round",
         "send",

@@ -111,8 +111,7 @@ def open_round(
     Its parameters never change. Users may report immediately. `ldprecover plan` compares the
     protocols.
 
-    Example: ldprecover round open lunch --epsilon 1 --item soup --item salad --question "What did
-    you have?"
+    Example: ldprecover round open lunch --epsilon 1 --item soup --item salad --question "Which?"
 
     Example: ldprecover round open cities --epsilon 0.5 --dataset cities
 
@@ -141,7 +140,7 @@ def open_round(
                 f"{name_of_one} is a parameter of one protocol: name that with --protocol"
             )
         d = len(labels) if labels is not None else domain_size or 0
-        protocol = _best(d, epsilon, users or _USERS)
+        protocol = best_protocol(d, epsilon, users or _USERS)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
     with connected(url, key) as client:
@@ -175,7 +174,7 @@ def open_round(
     )
 
 
-def _best(d: int, epsilon: float, users: int) -> str:
+def best_protocol(d: int, epsilon: float, users: int) -> str:
     """Return the best protocol for d items."""
     from ldprecover import ParameterError
     from ldprecover.planning.choosing import choose

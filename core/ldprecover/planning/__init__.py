@@ -6,7 +6,8 @@ falls with the square root of the number of users, so the users follow from an e
 Epsilon and the number of items are searched for.
 """
 
+from ldprecover.planning.accuracy import Accuracy, accuracy
 from ldprecover.planning.plans import Plan, PlannedRound, plan
 from ldprecover.planning.request import PlanRequest, Unknown
 
-__all__ = ["Plan", "PlanRequest", "PlannedRound", "Unknown", "plan"]
+__all__ = ["Accuracy", "Plan", "PlanRequest", "PlannedRound", "Unknown", "accuracy", "plan"]

@@ -1,0 +1,128 @@
+"""`survey`: open a round over a list and print the link of its survey, or one link a ticket."""
+
+import csv
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from ldprecover_cli.errors import CommandError, UsageError, file_errors
+from ldprecover_cli.options import DEFAULT_URL, Column, Encoding, Json, Key, Url, connected
+from ldprecover_cli.output import console, counted, joined, note, plain, print_json
+from ldprecover_cli.round.open import best_protocol
+
+
+def survey(
+    file: Annotated[
+        Path,
+        Argument(help="Answers: a text file, one a line, or a CSV or Parquet file."),
+    ],
+    *,
+    question: Annotated[str, Option(help="What the survey asks.", metavar="TEXT")],
+    title: Annotated[str | None, Option(help="The survey's title.", metavar="TEXT")] = None,
+    thanks: Annotated[
+        str | None, Option(help="What the survey says after a report.", metavar="TEXT")
+    ] = None,
+    name: Annotated[str | None, Option(help="Name of the round.", metavar="NAME")] = None,
+    column: Column = None,
+    encoding: Encoding = "utf-8",
+    users: Annotated[
+        int | None, Option(help="People that you expect; 10,000 when absent.", min=1)
+    ] = None,
+    epsilon: Annotated[
+        float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
+    ] = 1.0,
+    tickets: Annotated[
+        int | None,
+        Option(
+            help="Only people with a link of this many may answer, each once.",
+            min=1,
+            max=1_000_000,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Option(
+            "--output",
+            "-o",
+            help="The new CSV file of the links with tickets; links.csv when absent.",
+            metavar="FILE",
+        ),
+    ] = None,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
+) -> None:
+    """Run a survey of one question whose answers are a list: open its round and print the link.
+
+    First it says how exact the shares will be. On a terminal it asks before it opens a round whose
+    noise exceeds the average share. The round cannot be changed later.
+
+    Example: ldprecover survey products.csv --question "Which of these did you buy last?"
+
+    Example: ldprecover survey buy.csv --question "Which?" --column Produkt --encoding cp1252
+
+    Example: ldprecover survey buy.csv --question "Which?" --tickets 5000 --output links.csv
+    """
+    from ldprecover.planning import accuracy
+    from ldprecover_client import load_items
+    from ldprecover_client.reporter import MAX_EPSILON
+
+    if output is not None and tickets is None:
+        raise UsageError("--output is for the links of --tickets")
+    if epsilon > MAX_EPSILON:
+        raise UsageError(f"--epsilon: the survey sends no report above {MAX_EPSILON:g}")
+    links = None if tickets is None else output or Path("links.csv")
+    if links is not None and links.exists():
+        raise UsageError(f"{links} exists: name another file with --output")
+    labels = load_items(file, column, encoding=encoding)
+    people = users or tickets or 10_000
+    expected = accuracy(len(labels), epsilon, people)
+    first = joined(labels[:3]) + (f"; …; {joined(labels[-1:])}" if len(labels) > 3 else "")
+    note(f"{counted(len(labels), 'item')}: {first}.")
+    note(str(expected))
+    if expected.drowns:
+        note(f"The average share, {100 / len(labels):.2g} %, is smaller than the noise.")
+        is_terminal = not yes and sys.stdin is not None and sys.stdin.isatty()
+        if is_terminal and not typer.confirm("Open the survey?", err=True):
+            raise CommandError("nothing was opened")
+    with connected(url, key) as client:
+        opened = client.open_round(
+            name=name,
+            question=question,
+            title=title,
+            thanks=thanks,
+            protocol=best_protocol(len(labels), epsilon, people),
+            epsilon=epsilon,
+            items=labels,
+            access="open" if tickets is None else "ticket",
+        )
+        link = f"{client.url}/page/survey.html?round={opened.name}"
+        if links is not None:
+            _write_links(links, link, client.mint_tickets(opened.id, tickets or 0))
+    if json:
+        print_json(opened)
+        return
+    of_links = f"{counted(tickets or 0, 'link')}, one a person, in {links}: keep the file secret."
+    console().print(
+        f"{plain(opened.name)} is open.\n"
+        f"{of_links if links else f'Survey: {link}'}\n"
+        f"To see its results: ldprecover result frequencies {plain(opened.name)}",
+        soft_wrap=True,
+    )
+
+
+def _write_links(path: Path, link: str, tickets: Iterable[str]) -> None:
+    """Write links with their tickets to a new file that only its owner can read."""
+    with file_errors("write", path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+            rows = csv.writer(stream)
+            rows.writerow(["link", "ticket"])
+            # After the hash: browsers send that part to no server, so no log has the ticket.
+            rows.writerows([f"{link}#ticket={ticket}", ticket] for ticket in tickets)

@@ -1,0 +1,38 @@
+"""The sentence that says how exact a round will be."""
+
+import math
+
+import pytest
+
+from ldprecover import frequency_oracle
+from ldprecover.planning import accuracy
+
+
+def test_sentence_names_margin_and_ways_to_one_point() -> None:
+    expected = accuracy(290, 1.0, 5000)
+    assert str(expected) == (
+        "With 5,000 people each share is ± 5.4 points (95 %); smaller shares drown in the noise. "
+        "For ± 1 point: 145,000 people."
+    )
+    assert expected.drowns
+    few = accuracy(50, 2.0, 20_000, ["grr"])
+    assert few.items_for_point is not None
+    assert f"or at most {few.items_for_point} items." in str(few)
+    assert not accuracy(5, 1.0, 1_000_000).drowns
+    assert "For" not in str(accuracy(5, 1.0, 1_000_000))
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue"])
+def test_numbers_give_a_margin_of_one_point(protocol: str) -> None:
+    d, epsilon, users = 50, 2.0, 20_000
+    expected = accuracy(d, epsilon, users, [protocol])
+
+    def margin(items: int, n: int) -> float:
+        oracle = frequency_oracle(protocol, epsilon, items)
+        return 1.96 * math.sqrt(float(oracle.variance(1 / items, n)))
+
+    assert expected.margin == pytest.approx(margin(d, users), rel=1e-3)
+    assert expected.users_for_point is not None
+    assert margin(d, expected.users_for_point) == pytest.approx(0.01, rel=1e-3)
+    if items := expected.items_for_point:
+        assert margin(items, users) <= 0.01 * 1.001 < margin(items + 1, users) * 1.002
