@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from ldprecover import ParameterError
-from ldprecover._checks import check_whole, did_you_mean
+from ldprecover._checks import check_whole, did_you_mean, plugin_hint
 from ldprecover_attacker.base import Attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.mimicry import Mimicry
@@ -35,9 +35,10 @@ def attack_options(name: str) -> dict[str, bool]:
         attack_options("apa2")  # {'targets': True, 'rate': False, 'search': False}
     """
     if name not in ATTACKS:
+        hint = plugin_hint("ldprecover.attacks", str(name))
         raise ParameterError(
             f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}"
-            f"{did_you_mean(name, ATTACKS)}"
+            f"{hint or did_you_mean(name, ATTACKS)}"
         )
     return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
 

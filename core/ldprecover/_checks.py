@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import cache
 from inspect import signature
 from numbers import Real
 from typing import Any
@@ -169,6 +170,21 @@ def check_parameters(
         signature(function).bind(*range(number), **keywords)
     except (TypeError, ValueError) as error:  # ValueError: a builtin may state no signature
         raise ParameterError(f"{words}: {error}") from None
+
+
+@cache  # reading the metadata of all distributions takes milliseconds
+def _installed(group: str) -> frozenset[str]:
+    from importlib.metadata import entry_points
+
+    return frozenset(entry.name for entry in entry_points(group=group))
+
+
+def plugin_hint(group: str, name: str) -> str:
+    """Return the end of a message that says how to load a plugin; empty if none has this name."""
+    if name not in _installed(group):
+        return ""
+    package = "ldprecover_attacker" if group == "ldprecover.attacks" else "ldprecover"
+    return f"; this plugin is installed and not loaded: call {package}.plugins.load([{name!r}])"
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:

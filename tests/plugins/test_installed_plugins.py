@@ -60,7 +60,16 @@ def test_a_whole_round_is_played_by_the_command(
 
 def test_plugins_are_loaded_by_their_names(run: Run, site: Path) -> None:
     code = (
-        "from ldprecover_experiments import Study, simulate\n"
+        "from ldprecover import ParameterError, RecoveryRequest, frequency_oracle\n"
+        "from ldprecover_attacker import make_attack\n"
+        "from ldprecover_experiments import simulate\n"
+        "for package, make, name in (('', lambda name: frequency_oracle(name, 1.0, 2), 'kue'),\n"
+        "        ('', RecoveryRequest, 'above-median'), ('_attacker', make_attack, 'first')):\n"
+        "    try:\n"
+        "        make(name)\n"
+        "    except ParameterError as error:\n"
+        "        how = f\"not loaded: call ldprecover{package}.plugins.load(['{name}'])\"\n"
+        "        assert str(error).endswith(how), error\n"
         "r = simulate({'tea': 60, 'beer': 40}, 'kue').attack('first', targets=['tea'])\n"
         "print(r.recover('above-median').recovery.method)\n"
     )

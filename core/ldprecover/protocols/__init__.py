@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ldprecover._checks import did_you_mean
+from ldprecover._checks import did_you_mean, plugin_hint
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
@@ -128,9 +128,10 @@ def own_parameter(protocol: str, values: Mapping[str, int | None]) -> int | None
 
 def _kind(protocol: str) -> type[FrequencyOracle]:
     if protocol not in PROTOCOLS:
+        hint = plugin_hint("ldprecover.protocols", str(protocol))
         raise ParameterError(
             f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}"
-            f"{did_you_mean(protocol, PROTOCOLS)}"
+            f"{hint or did_you_mean(protocol, PROTOCOLS)}"
         )
     return PROTOCOLS[protocol]
 

@@ -15,6 +15,7 @@ from ldprecover._checks import (
     check_whole,
     did_you_mean,
     finite_vector,
+    plugin_hint,
     real,
 )
 from ldprecover.counting.tally import Tally
@@ -76,9 +77,10 @@ class RecoveryRequest:
             object.__setattr__(self, "own", None if METHODS.get(own.name) is own else own)
             object.__setattr__(self, "method", own.name)
         elif not isinstance(self.method, str) or self.method not in METHODS:
+            hint = plugin_hint("ldprecover.methods", str(self.method))
             raise ParameterError(
                 f"method must be one of {', '.join(METHODS)}, not {str(self.method)[:60]!r}"
-                f"{did_you_mean(self.method, METHODS)}"
+                f"{hint or did_you_mean(self.method, METHODS)}"
             )
         if not isinstance(self.eta, str) or self.eta != AUTO:
             eta = check_real(f"eta, unless {AUTO},", self.eta, 0, MAX_ETA)
