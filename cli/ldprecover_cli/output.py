@@ -75,6 +75,12 @@ def joined(labels: Iterable[str]) -> str:
     return "; ".join(isolated(plain(label)) for label in labels)
 
 
+def print_question(out: Console, question: str | None) -> None:
+    """Print what a round asks, if it has a question."""
+    if question is not None:
+        out.print(f"Question: {plain(question)}", soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """Write one line of JSON on standard output; messages of a server may be in the value."""
 

@@ -39,9 +39,10 @@ class Mean(Message):
 class Frequencies(Message):
     """Unbiased estimates, never clipped; columns are in the order of the items."""
 
-    model_config = ConfigDict(json_schema_extra=optional("mean", "notes"))
+    model_config = ConfigDict(json_schema_extra=optional("question", "mean", "notes"))
 
     round: Text
+    question: Text | None = Field(default=None, description="Only if the round has one.")
     protocol: Text
     epsilon: float
     n: Count
@@ -172,7 +173,10 @@ class Conclusions(Message):
 class Recovered(Message):
     """A recovery from the poisoned counts; columns are in the order of the items."""
 
+    model_config = ConfigDict(json_schema_extra=optional("question"))
+
     round: Text
+    question: Text | None = Field(default=None, description="Only if the round has one.")
     method: Text
     eta: float
     targets: Annotated[list[int], Field(fail_fast=True, description="Indices of targets, sorted.")]

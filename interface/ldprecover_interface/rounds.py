@@ -69,13 +69,9 @@ _ShownText = Annotated[Text, Field(max_length=MAX_TEXT)] | None
 class ShownTexts(Message):
     """Adds the plain texts that a round shows. The digest does not have them."""
 
-    question: _ShownText = Field(
-        default=None, description="The question that the round's items answer; null for none."
-    )
-    title: _ShownText = Field(default=None, description="The title of the survey; null for none.")
-    thanks: _ShownText = Field(
-        default=None, description="What the survey says after a report; null for its own sentence."
-    )
+    question: _ShownText = Field(default=None, description="What the survey asks.")
+    title: _ShownText = Field(default=None, description="Of the survey.")
+    thanks: _ShownText = Field(default=None, description="Said after a report.")
 
 
 class OwnParametersMixin(Message):

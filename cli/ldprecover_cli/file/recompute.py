@@ -213,6 +213,7 @@ def _columns(
     items = exported.parameters.items
     result: JsonObject = {
         "round": exported.round,
+        **({} if exported.question is None else {"question": exported.question}),
         "n": exported.tally.n,
         "items": items,
         "counts": exported.tally.counts(exported.parameters.oracle).tolist(),

@@ -2,7 +2,7 @@
 
 from ldprecover_cli.item_tables import Top, print_items, to_show
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
-from ldprecover_cli.output import console, counted, percent, plain, print_json
+from ldprecover_cli.output import console, counted, percent, plain, print_json, print_question
 
 
 def frequencies(
@@ -30,6 +30,7 @@ def frequencies(
         f"{target.title}: {counted(result.n, 'report')}, {plain(result.protocol)}, epsilon "
         f"{result.epsilon:g}"
     )
+    print_question(out, result.question)
     shares, errors = result.frequencies, result.standard_errors
     if shares is None or errors is None or result.sum is None:
         out.print("No estimates yet: the round has no reports.")

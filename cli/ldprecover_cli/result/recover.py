@@ -27,7 +27,7 @@ from ldprecover_cli.options import (
     number_or_text,
     support_of,
 )
-from ldprecover_cli.output import console, counted, plain, print_json
+from ldprecover_cli.output import console, counted, plain, print_json, print_question
 from ldprecover_cli.result.conclusions import sentences
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
         f"{title}: {counted(result.n, 'report')}, {plain(result.method)}{star}, eta "
         f"{result.eta:.3g}"
     )
+    print_question(out, result.question)
     noise = noise_note(result.notes)
     if noise is not None:
         out.print(f"Note: {plain(noise)}")

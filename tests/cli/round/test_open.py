@@ -71,6 +71,10 @@ def test_texts_of_the_survey_are_shown(
     (entry,) = on_server("send ledger --json").json["reports"]
     assert entry["question"] == question
     assert "What did you have" in on_server("send ledger").out
+    for command in ("frequencies", "recover"):
+        assert f"Question: {question}\n" in on_server(f"result {command} {name}").out
+    on_server(f"round export {name} -o {name}.json").succeeds()
+    assert on_server(f"file recompute {name}.json").json["question"] == question
     assert on_server(f"round export {name}").json["question"] == question
     error = on_server(f"round open {FOUR}", "--question", " ").fails(2)
     assert "--question is blank" in error

@@ -97,7 +97,7 @@ def _frequencies_response(round: RoundInfo, labels: bytes, tally: Tally, form: s
 def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
-    optional: dict[str, Any] = {}
+    optional: dict[str, Any] = _question(round)
     if estimates and (notes := estimates.notes):
         optional["notes"] = notes
     if labels == _NUMBERS and oracle.traits.one_item:  # as `is_for_numbers`, without parameters
@@ -117,6 +117,10 @@ def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
         sum_standard_error=estimates.sum_standard_error if estimates else None,
         **optional,
     )
+
+
+def _question(round: RoundInfo) -> dict[str, Any]:
+    return {} if round.question is None else {"question": round.question}
 
 
 def _frequencies_as_csv(message: Frequencies, labels: bytes) -> Response:
@@ -216,6 +220,7 @@ def _recovered(
     conclusions = recovery.conclusions
     return Recovered.model_construct(
         round=round.id,
+        **_question(round),
         method=recovery.method,
         eta=recovery.eta,
         targets=recovery.targets,
