@@ -75,10 +75,8 @@ def estimates_of_histogram(
     """Return the estimates without over-full cells, and the additions that the rest may have.
 
     A cell is one of the different reports. The `targets`, or else a set that the histogram shows,
-    are the suspects. Raises ParameterError if there are no reports, or all are dropped.
+    are the suspects. Raises ParameterError if all reports are dropped.
     """
-    if not tally.n:
-        raise ParameterError("unmix: there are no reports")
     histogram = tally.summary
     cells, log_p = without_full_cells(oracle, histogram)
     filled, _ = cells.fit(histogram)

@@ -98,7 +98,12 @@ def log_p_of_sum(oracle: FrequencyOracle, z: FloatArray, n: int) -> float | None
     moments = oracle.laws.largest_sum_moments(n)
     if moments is None or not moments[0]:
         return None
-    return min(0.0, math.log(2) + log_normal_tail(abs(float(z.sum()) - 1) / math.sqrt(moments[0])))
+    distance = abs(float(z.sum()) - 1)
+    log_p = log_normal_tail(distance / math.sqrt(moments[0]))
+    if oracle.laws.report_sums is not None:  # a few reports support all items: Bernstein's tail
+        limit = z.size * distance / (oracle.p - oracle.q) / n
+        log_p = -(distance**2) / (2 * (moments[0] + limit / 3))
+    return min(0.0, math.log(2) + log_p)
 
 
 def log_p_of_sizes(sizes: Int64Array, law: FloatArray) -> float:
@@ -169,6 +174,8 @@ def reach(
         usual = math.sqrt(n * t * (t - 1) / 2) * _SHARE * (1 - oracle.q) / oracle.q
         needed = math.log(4 * kinds * t * (t + 1) / LEVEL) + log_choose(d, t)
         return 1 - math.exp(log_normal_tail(usual - math.sqrt(2 * needed)))
+    if oracle.laws.report_sums is not None:
+        return 0.0
     displacements = crafter_of(oracle).displacements or (0.0,)
     crafted = np.full(d, oracle.q - min(displacements))
     targets = np.argsort(z, kind="stable")[:t]
@@ -191,14 +198,16 @@ def noise_of_none(oracle: FrequencyOracle, n: int) -> float:
 def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
     """Return the evidence of an attack in all n reports; `log_p` is that of their joint law."""
     oracle, z, n = inputs.oracle, inputs.poisoned, inputs.number
+    # Under linear hashing items of one line are supported together: their noise is not independent.
+    is_linear = oracle.laws.report_sums is not None
     kinds = {
-        "items": log_p_of_items(z, noise_of_none(oracle, n)),
+        "items": 0.0 if is_linear else log_p_of_items(z, noise_of_none(oracle, n)),
         "sum": log_p_of_sum(oracle, z, n),
         "reports": log_p,
         "canaries": log_p_of_canaries(oracle, z, n, inputs.canaries),
     }
     targets = np.array(inputs.targets, np.int64)
-    reads = log_p is not None and oracle.laws.report_sums is None
+    reads = log_p is not None and not is_linear
     if reads and inputs.reports is not None and 2 <= targets.size <= MOST_ITEMS:
         pairs = inputs.reports.total(partial(Sample.pair_counts, items=targets))
         kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)

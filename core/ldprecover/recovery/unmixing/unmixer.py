@@ -75,7 +75,7 @@ class _Unmixer:
         self.sums = Sums.of(oracle, z, sd)
         self._z, self._sd = z, sd
         self._targets, self._canaries, self._additions = targets, canaries, estimates.additions
-        self._laws = shapes(z.size - len(canaries), flat=False)
+        self._laws = shapes(z.size - len(canaries))
         self._is_target = np.zeros(z.size)
         self._is_target[list(targets)] = 1.0
         middle = float(np.median(sd))
@@ -154,9 +154,8 @@ class _Unmixer:
         """Return the likely hypotheses with earlier rounds."""
         laws = (AT_ZERO,)
         hypotheses: list[Hypothesis] = []
-        sums = self.sums
-        log_weight = 0.0 if sums.fixed else -(((sums.total - 1) / sums.error) ** 2) / 2
-        honest = Relation(1.0, 0.0, 0.0, log_weight), NONE
+        distance = 0.0 if self.sums.fixed else (self.sums.total - 1) / self.sums.error
+        honest = Relation(1.0, 0.0, 0.0, -(distance**2) / 2), NONE
         for past in map(history.drifted, PRIOR.drifts):
             tau = past.deviations(self._sd)
             low, least, largest = (self._z - past.mean).min(), tau.min(), tau.max()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.core.recovery.poisoned_round import play
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.evidence import (
@@ -168,3 +168,14 @@ def test_p_values_of_clean_rounds_are_valid_and_no_share_shows(oracle: Frequency
         log_p.append([of_items, log_p_of_sum(oracle, z, n) or 0.0])
     assert np.count_nonzero(shares) <= 4
     assert ((np.array(log_p) < math.log(0.05)).sum(axis=0) <= 24).all()
+
+
+def test_sum_under_linear_hashing_is_valid_where_few_reports_support_all_items() -> None:
+    """A valid p-value is below 1e-4 in one of 200 rounds with a probability of .02, at most."""
+    oracle, f = frequency_oracle("llh", 6.0, 100), np.repeat([1 / 40, 0.0], [40, 60])
+    log_p = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        tally = oracle.simulation.honest_tally(rng.multinomial(50_000, f), rng)
+        log_p.append(log_p_of_sum(oracle, oracle.estimate(tally.counts(oracle), 50_000), 50_000))
+    assert min(log_p) > math.log(1e-4)

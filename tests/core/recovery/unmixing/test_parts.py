@@ -20,11 +20,11 @@ def test_every_shape_has_mean_one_over_d_on_the_grid_too(d: int) -> None:
     law shows.
     """
     grid = Grid(0.002, 1024, 1.2)
-    for shape in shapes(d, flat=True):
+    for shape in shapes(d):
         mass, moment = shape.masses(1.0, grid, 2).sum(axis=1)
         assert mass == pytest.approx(1, abs=1e-9)
         assert moment == pytest.approx(1 / d, rel=0.02)
-    log_priors = [s.log_prior for s in shapes(d, flat=False)]
+    log_priors = [s.log_prior for s in shapes(d)]
     assert np.logaddexp.reduce(log_priors) == pytest.approx(0)
 
 

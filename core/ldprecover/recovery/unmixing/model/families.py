@@ -119,7 +119,7 @@ def remainder_hypotheses(
     log_weight = 0.0
     if not is_sum_exact:
         log_weight = -((total - 1) ** 2) / (2 * float(sd @ sd) / honest**2)
-    listed = shapes(z.size - len(canaries), flat=True)
+    listed = shapes(z.size - len(canaries))
     if targets and min(popularities) > _LEAST_POPULARITY:
         spikes = on_targets(targets, z.size, all_known=True)
         relations = [Relation(honest, 0.0, 0.0, log_weight, each) for each in popularities]

@@ -76,19 +76,19 @@ class Shape:
         return self.nodes[which] + place * (width * share)[which], (between * share)[which]
 
 
-def lognormal(s: float, zero: float, d: int, log_prior: float = 0.0) -> Shape:
+def lognormal(s: float, zero: float, d: int) -> Shape:
     """Return a lognormal law with deviation s of the logarithm, truncated at 1; `zero` is P(0)."""
     x = np.linspace(-5, 5, _NODES)
-    return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, d, log_prior)
+    return _scaled(np.exp(s * x), np.exp(-(x**2) / 2), zero, d)
 
 
 def power_law(s: float, d: int) -> Shape:
     """Return the law of frequencies proportional to rank^-s, for d ranks."""
     u = np.exp(np.linspace(np.log(0.5), np.log(d + 0.5), _NODES))
-    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, d, 0.0)
+    return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, d)
 
 
-def _scaled(f: FloatArray, weights: FloatArray, zero: float, d: int, log_prior: float) -> Shape:
+def _scaled(f: FloatArray, weights: FloatArray, zero: float, d: int) -> Shape:
     """Return the shape with nodes proportional to the rising f, scaled to a mean of 1/d."""
     mass, moment = np.cumsum(weights), np.cumsum(weights * f)
     low, high = -30.0, 60.0
@@ -99,7 +99,7 @@ def _scaled(f: FloatArray, weights: FloatArray, zero: float, d: int, log_prior: 
         low, high = (middle, high) if (1 - zero) * mean < 1 / d else (low, middle)
     nodes = np.exp(low) * f
     nodes, weights = nodes[nodes <= 1], weights[nodes <= 1]
-    return Shape(nodes, weights * ((1 - zero) / weights.sum()), zero, log_prior)
+    return Shape(nodes, weights * ((1 - zero) / weights.sum()), zero)
 
 
 AT_ZERO = Shape(np.zeros(1), np.ones(1))
@@ -107,18 +107,13 @@ AT_ZERO = Shape(np.zeros(1), np.ones(1))
 
 
 @lru_cache(maxsize=16)
-def shapes(d: int, *, flat: bool) -> tuple[Shape, ...]:
-    """Return the shapes, with even log priors but for the `flat` ones, which come first.
-
-    Flat laws are rare in practice, and fit an attack on many items.
-    """
-    listed = [lognormal(0.5, zero, d, -2.5 if zero == 0 else -1.0) for zero in _ZEROS if flat]
-    listed += [lognormal(s, zero, d) for s in (1.0, 1.5, 2.0, 3.0) for zero in _ZEROS]
+def shapes(d: int) -> tuple[Shape, ...]:
+    """Return the shapes, with even log priors."""
+    listed = [lognormal(s, zero, d) for s in (1.0, 1.5, 2.0, 3.0) for zero in _ZEROS]
     listed += [power_law(s, d) for s in (0.75, 1.0, 1.25, 1.5)]
     # A law under which fewer than two items are held is no law of a round.
     listed = [shape for shape in listed if d * (1 - shape.zero) >= 2]
-    even = -math.log(len(listed))
-    return tuple(replace(shape, log_prior=shape.log_prior + even) for shape in listed)
+    return tuple(replace(shape, log_prior=-math.log(len(listed))) for shape in listed)
 
 
 def free_levels(z: FloatArray, sd: FloatArray) -> Shape:
