@@ -303,7 +303,7 @@ def test_survey_names_active_option(visitor: Visitor, service: ServerProcess, si
     [
         (1.0, 30, "guesses right in at most 9 of 100 cases; blind, in 3."),
         (1.0, 290, "guesses right in at most 10 of 1,000 cases; blind, in 3."),
-        (4.0, 2, "may be nearly sure of your answer."),
+        (2.0, 2, "protects you little"),
     ],
 )
 def test_survey_promises_what_holds(
@@ -315,6 +315,15 @@ def test_survey_promises_what_holds(
     page.get_by_text("How private is this?").click()
     times = float(f"{math.exp(epsilon):.3g}")
     assert f"at most {times:g} times as likely" in page.locator("#exact").inner_text()
+
+
+def test_survey_of_too_high_epsilon_shows_no_form(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    opened = service.open_round("grr", 3.0)
+    page = visitor.open(survey(site, service, opened["id"]))
+    page.get_by_text("This round asks for ε = 3. This survey sends no report above 2.").wait_for()
+    assert page.get_by_role("button", name="Report").count() == 0
 
 
 def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site: str) -> None:

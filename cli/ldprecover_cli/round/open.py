@@ -158,6 +158,10 @@ def open_round(
             read_access=read_access,
             retention=retention,
         )
+    if users is not None:
+        from ldprecover.planning import accuracy
+
+        note(str(accuracy(len(opened.items), epsilon, users)))
     if json:
         print_json(opened)
         return

@@ -2,10 +2,10 @@
 //
 //     survey.html?server=https://reports.example.org&round=lunch
 //
-// The server must list the page's origin in LDPRECOVER_CORS_ORIGINS. A ticket may follow, where no
-// server logs it: #ticket=….
-// Without a server it is that of the page: each server has this survey at page/survey.html?round=lunch.
-import { AlreadyReportedError, Reporter, Retries, UnansweredError } from "../ldprecover.js";
+// The server must list the page's origin in LDPRECOVER_CORS_ORIGINS; without one it is that of the
+// page, at page/survey.html?round=lunch. A ticket may follow, where no server logs it: #ticket=….
+import { AlreadyReportedError, MAX_EPSILON, Reporter } from "../ldprecover.js";
+import { Retries, UnansweredError } from "../ldprecover.js";
 import { combobox } from "./combobox.js";
 
 const RADIOS = 14; // items; more are searched
@@ -94,18 +94,17 @@ function message(error) {
 function promise({ epsilon, d }) {
   const times = Math.exp(epsilon);
   const guessed = times / (times + d - 1);
-  // Whole cases: a blind guess is right in one or more.
-  const cases = 10 ** Math.max(2, Math.ceil(Math.log10(d)));
+  const cases = 10 ** Math.max(2, Math.ceil(Math.log10(d))); // in one or more a blind guess is right
   const count = (number) => number.toLocaleString("en");
-  // Rounded up, since it is the most.
-  const right = count(Math.ceil(guessed * cases - 1e-9));
+  const right = count(Math.ceil(guessed * cases - 1e-9)); // rounded up, since it is the most
   const blind = count(Math.round(cases / d));
+  const replaced =
+    guessed < 0.8
+      ? "Your answer may be replaced by chance before it leaves this device."
+      : "This protects you little: chance rarely replaces your answer before it leaves this device.";
   element.promise.textContent =
-    guessed < 0.9
-      ? "Your answer may be replaced by chance before it leaves this device. Whoever sees the " +
-        `report and knows no more of you guesses right in at most ${right} of ${count(cases)} cases; blind, in ${blind}.`
-      : "Your answer may be replaced by chance before it leaves this device, but rarely. Whoever " +
-        "sees the report may be nearly sure of your answer.";
+    `${replaced} Whoever sees the report and knows no more of you guesses right in at most ` +
+    `${right} of ${count(cases)} cases; blind, in ${blind}.`;
   const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
   element.exact.textContent =
     `Whatever is sent would be at most ${Number(times.toPrecision(3))} times as likely under this ` +
@@ -143,8 +142,11 @@ async function start() {
     status.textContent = REPORTED;
     return;
   }
-  if (!entry && (await isClosed(round))) {
-    element.promise.textContent = "This round is closed: it takes no more reports.";
+  const isTooHigh = round.epsilon > MAX_EPSILON;
+  if (!entry && (isTooHigh || (await isClosed(round)))) {
+    element.promise.textContent = isTooHigh
+      ? `This round asks for ε = ${round.epsilon}. This survey sends no report above ${MAX_EPSILON}.`
+      : "This round is closed: it takes no more reports.";
     element.privacy.hidden = true;
     return;
   }

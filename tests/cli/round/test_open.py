@@ -84,6 +84,8 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
     opened = on_server(f"round open {name} {FOUR}").succeeds()
     assert opened.out.startswith(f"{name} is open: 4 items, grr (the best for 10,000 users), ")
     assert on_server(f"round show {name} --json").json["protocol"] == "grr"
+    expected = on_server(f"round open {FOUR} --users 30").succeeds().err
+    assert expected.startswith("With 30 people each share is ±")
     wide = "--epsilon 0.5 --domain-size 20000 --protocol auto --users 1000000"
     assert on_server(f"round open {wide} --json").json["protocol"] == "llh"
 
