@@ -29,8 +29,8 @@ example requests, the forms of reports, and what makes a submission count exactl
   of a round whose `read_access` is `key` take a key of scope `analyst` or `admin`. A key that is
   sent must be valid, even if none is needed.
 - Every error is an RFC 9457 [Problem](#problem), whose `type` is a heading of [errors](errors.md).
-- `?format=csv` returns the columns of a result, a line for each item or alarm. A label that begins
-  with `=`, `+`, `-` or `@` gets a leading apostrophe.
+- `?format=csv` returns columns, a line for each item or alarm; `item` is the label, `support` its
+  reports. A label that begins with `=`, `+`, `-` or `@` gets a leading apostrophe.
 - Equal requests share one analysis and its cached result while the counts of the round do not
   change. Closing the connection cancels an analysis, unless a caller with a key requested it: the
   same request again then waits for it. [Settings](settings.md#budgets) has the limits.

@@ -488,7 +488,7 @@ def test_html_label_is_text_in_page_and_csv(
     with page.expect_download() as download:
         page.get_by_role("button", name=f"CSV: {NUMBERS}").click()
     download.value.save_as(tmp_path / "f.csv")
-    rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8"))))
+    rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8-sig"))))
     assert rows[0] == [
         *("Target", "Item", "Best estimate", "As collected", "Ldprecover"),
         *("Collected ±", "Certified ≥", "Certified ≤", "Change"),

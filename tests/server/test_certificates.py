@@ -109,7 +109,7 @@ def test_certificate_as_csv_has_the_columns(server: ServerProcess) -> None:
     assert response.headers["content-type"].startswith("text/csv")
     assert response.headers["content-disposition"].endswith(f'"certificate-{id}.csv"')
     head, *lines = response.text.splitlines()
-    assert head == '"label","item","lower","upper","events","from_reports","seed"'
+    assert head == '"item","index","lower","upper","events","from_reports","seed"'
     assert lines[4] == f'"Łódź",4,{answered["lower"][4]!r},{answered["upper"][4]!r},22,false,'
     assert len(lines) == 11
 

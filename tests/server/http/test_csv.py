@@ -55,11 +55,11 @@ def test_frequencies_are_the_columns_of_the_json(
         == f'attachment; filename="frequencies-{poisoned["id"]}.csv"'
     )
     rows = read(answer.text)
-    assert list(rows[0]) == ["label", "item", "count", "frequency", "standard_error"]
+    assert list(rows[0]) == ["item", "index", "support", "frequency", "standard_error"]
     assert [float(row["frequency"]) for row in rows] == answered["frequencies"]
     assert [float(row["standard_error"]) for row in rows] == answered["standard_errors"]
-    assert [int(row["count"]) for row in rows] == answered["counts"]
-    assert [LABELS[int(row["item"])] for row in rows] == answered["items"]
+    assert [int(row["support"]) for row in rows] == answered["counts"]
+    assert [LABELS[int(row["index"])] for row in rows] == answered["items"]
     assert server.get(f"{path}?format=json").json() == answered
 
 
@@ -98,7 +98,7 @@ def test_alarms_are_rows(server: ServerProcess, poisoned: dict[str, Any]) -> Non
 
 def test_empty_round_has_only_counts(server: ServerProcess) -> None:
     rows = read(server.get(f"/rounds/{server.open_round()['id']}/frequencies?format=csv").text)
-    assert [(row["count"], row["frequency"]) for row in rows] == [("0", "")] * 4
+    assert [(row["support"], row["frequency"]) for row in rows] == [("0", "")] * 4
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(), st.floats(allow_nan=False)), min_size=1))

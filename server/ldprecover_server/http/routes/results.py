@@ -126,9 +126,9 @@ def _question(round: RoundInfo) -> dict[str, Any]:
 def _frequencies_as_csv(message: Frequencies, labels: bytes) -> Response:
     d = len(message.counts)
     columns: dict[str, Iterable[object]] = {
-        "label": decode_labels(labels),
-        "item": range(d),
-        "count": message.counts,
+        "item": decode_labels(labels),
+        "index": range(d),
+        "support": message.counts,
         "frequency": message.frequencies or [None] * d,
         "standard_error": message.standard_errors or [None] * d,
     }
@@ -240,8 +240,8 @@ def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str])
     conclusions = {} if recovery.conclusions is None else recovery.conclusions.to_dict(items)
     missing, targets = [None] * len(items), set(recovery.targets)
     columns: dict[str, Iterable[object]] = {
-        "label": items,
-        "item": range(len(items)),
+        "item": items,
+        "index": range(len(items)),
         **{name: map(float, getattr(recovery, name)) for name in _COLUMNS},
         "target": (i in targets for i in range(len(items))),
         "standard_deviation": conclusions.get("standard_deviations") or missing,
@@ -300,8 +300,8 @@ def _write_certificate(
 
 def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:
     columns: dict[str, Iterable[object]] = {
-        "label": items,
-        "item": range(len(items)),
+        "item": items,
+        "index": range(len(items)),
         "lower": message.lower,
         "upper": message.upper,
         "events": [message.events] * len(items),

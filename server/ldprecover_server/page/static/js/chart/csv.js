@@ -35,5 +35,5 @@ export function download(name, blob) {
 }
 
 export function downloadCsv(name, columns, rows) {
-  download(`${name}.csv`, new Blob([csv(columns, rows)], { type: "text/csv;charset=utf-8" }));
+  download(`${name}.csv`, new Blob(["\ufeff", csv(columns, rows)], { type: "text/csv" }));
 }
