@@ -181,7 +181,6 @@ def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
             f"{each.users:,}",
             f"{each.epsilon:.4g}",
             _points(each.standard_error),
-            _points(each.margin),
             _points(each.margin_of_all),
             _points(each.beta if share else each.gain),
             _points(each.safe_lead),
@@ -197,7 +196,6 @@ def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
         "users",
         "epsilon",
         "error, %",
-        "± 95 %",
         "all, ±",
         "share" if share else "gain",
         "lead",
@@ -205,7 +203,7 @@ def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
         "bytes",
         "stored",
         rows=rows,
-        numbers=11,
+        numbers=10,
         gap=1,  # fits into 80 columns
     )
 

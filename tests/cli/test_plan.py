@@ -18,7 +18,7 @@ def test_shows_protocols_by_quality_and_the_gain_of_an_attacker(run: Run) -> Non
     rows = [line.split() for line in lines[2 : 2 + len(PROTOCOLS)]]
     assert [row[0] for row in rows] == list(expected.protocols)
     assert [row[2] for row in rows] == [f"{each.users:,}" for each in expected.rounds]
-    assert [row[7] for row in rows] == [
+    assert [row[6] for row in rows] == [
         f"{100 * (each.gain or 0):,.0f}" for each in expected.rounds
     ]
     best = expected.rounds[0]
@@ -30,7 +30,7 @@ def test_shows_protocols_by_quality_and_the_gain_of_an_attacker(run: Run) -> Non
         f"With {best.protocol} whoever sees one report guesses its user's item right in "
         f"{100 * (best.attacker_success_rate or 0):.3g} % of cases; blind, in 0.98 %."
     ) in shown.words
-    assert [row[9] for row in rows] == [
+    assert [row[8] for row in rows] == [
         f"{100 * (each.attacker_success_rate or 0):.3g}" for each in expected.rounds
     ]
 

@@ -218,7 +218,7 @@ def test_large_rounds_have_a_verdict_only_without_reading(start: Start) -> None:
 
 def test_round_beyond_the_limits_is_skipped(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     app = start(analysis_bytes=1 << 20)
-    rounds = [closed_round(app, "grr") for _ in range(2)]
+    rounds = [closed_round(app, "grr", 300) for _ in range(2)]
     compute(app)
     for id in rounds:
         assert verdict_of(app, id) is None

@@ -40,7 +40,7 @@ def test_frequencies_as_text_show_the_most_frequent_first(on_server: Run, poison
     assert lines[2].startswith("Reno, NV")
     assert "█" in lines[2]
     assert "… and 99 more items" in result.out
-    assert "of honest reports 100 % (standard error 0 points)." in result.out
+    assert "of honest reports 100 % (standard error 0 points)." in result.words
     assert "\x1b" not in result.out
 
 
