@@ -1,5 +1,6 @@
 """Frequencies and recoveries of a real server, as JSON and as text."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,19 @@ def test_frequencies_of_a_round_for_numbers_have_their_mean(on_server: Run, name
     mean = on_server(f"result frequencies {name} --json").json["mean"]
     sentence = f"Mean of the users' numbers: {mean['value']:.4g} (95 %: {mean['low']:.4g} to "
     assert sentence in on_server(f"result frequencies {name}").out
+
+
+def test_frequencies_are_written_for_a_spreadsheet(on_server: Run, name: str) -> None:
+    on_server(f"round open {name} --epsilon 1 --item +1 --item", "Äpfel; rot")
+    on_server(f"sim users {name} --users 50 --seed 1")
+    expected = on_server(f"result frequencies {name} --json").json
+    on_server(f"result frequencies {name} --output out.csv")
+    assert Path("out.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    with Path("out.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["item"] for row in rows] == ["'+1", "Äpfel; rot"]
+    assert [int(row["support"]) for row in rows] == expected["counts"]
+    assert [float(row["frequency"]) for row in rows] == expected["frequencies"]
+    again = on_server(f"result frequencies {name} --output out.csv").fails(2)
+    assert again.startswith("cannot write out.csv: it exists")
+    assert "ends in .csv" in on_server(f"result frequencies {name} -o out.ods").fails(2)
