@@ -75,6 +75,12 @@ def joined(labels: Iterable[str]) -> str:
     return "; ".join(isolated(plain(label)) for label in labels)
 
 
+def note_items(labels: Sequence[str]) -> None:
+    """State the number of a round's items, the first three and the last: it cannot be changed."""
+    first = joined(labels[:3]) + (f"; …; {joined(labels[-1:])}" if len(labels) > 3 else "")
+    note(f"{counted(len(labels), 'item')}: {first}.")
+
+
 def print_question(out: Console, question: str | None) -> None:
     """Print what a round asks, if it has a question."""
     if question is not None:

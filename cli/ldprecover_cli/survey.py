@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from ldprecover_cli.errors import CommandError, UsageError, file_errors
 from ldprecover_cli.options import DEFAULT_URL, Column, Encoding, Json, Key, Url, connected
-from ldprecover_cli.output import console, counted, joined, note, plain, print_json
+from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
 from ldprecover_cli.round.open import best_protocol
 
 
@@ -83,8 +83,7 @@ def survey(
     labels = load_items(file, column, encoding=encoding)
     people = users or tickets or 10_000
     expected = accuracy(len(labels), epsilon, people)
-    first = joined(labels[:3]) + (f"; …; {joined(labels[-1:])}" if len(labels) > 3 else "")
-    note(f"{counted(len(labels), 'item')}: {first}.")
+    note_items(labels)
     note(str(expected))
     if expected.drowns:
         note(f"The average share, {100 / len(labels):.2g} %, is smaller than the noise.")

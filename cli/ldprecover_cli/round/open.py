@@ -19,7 +19,7 @@ from ldprecover_cli.options import (
     connected,
     method_options,
 )
-from ldprecover_cli.output import console, counted, note, plain, print_json
+from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
 
 _ACCESS_OPTIONS = {"open": "", "key": " --key KEY", "ticket": " --ticket TICKET"}
 _USERS = 10_000
@@ -131,6 +131,8 @@ def open_round(
             note(f"Items from {data.source}.")
     else:
         labels = _labels(item, items, column, encoding)
+    if labels and not item:  # from a file, which may be misread
+        note_items(labels)
     own = method_options(parameter, "--parameter", "hash_range=4")
     for field in own.keys() & open_round.__annotations__:
         raise UsageError(f"--parameter takes what one protocol has, as hash_range, not {field}")

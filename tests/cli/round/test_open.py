@@ -272,3 +272,10 @@ def test_empty_server_says_how_to_open_a_round(
     monkeypatch.setenv("LDPRECOVER_URL", start_server().url)
     assert "ldprecover round open" in run("round list").out
     assert "ldprecover round open" in run("result frequencies").fails(1)
+
+
+def test_states_the_items_of_a_file_which_may_be_misread(on_server: Run) -> None:
+    Path("days.txt").write_text("Mon\nTue\nWed\nThu\nFri\n")
+    opened = on_server("round open --epsilon 1 --items days.txt").succeeds()
+    assert "5 items: Mon; Tue; Wed; …; Fri." in opened.err
+    assert "items:" not in on_server("round open --epsilon 1 --item a --item b").succeeds().err
