@@ -12,7 +12,7 @@ const DISHES =
   );
 const FAKED = [13, 15, 17];
 const USERS = 5000;
-const FAKES = 300;
+const FAKES = 500;
 
 /** What a server without rounds offers. */
 export function firstSteps() {
@@ -46,7 +46,7 @@ export function firstSteps() {
     h(
       "p",
       {},
-      "The sample round has 5,000 simulated users who choose among 20 dishes, and 300 fake reports that raise three of them. See whether this page finds out.",
+      "The sample round has 5,000 simulated users who choose among 20 dishes, and 500 fake reports that raise three of them. See whether this page finds out.",
     ),
     h(
       "div",
