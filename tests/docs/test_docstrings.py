@@ -113,7 +113,7 @@ def test_public_classes_and_functions_have_an_example() -> None:
     assert {name.rpartition(".")[2] for name in bare} <= WITHOUT
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def reader(
     server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Any]]:
