@@ -24,8 +24,8 @@ class Unmixed:
     of intervals that hold 95 % of them under the hypotheses together. `p_attack` is the probability
     of an attack, `p_history` the probability that earlier rounds are a guide to this one. `honest`
     is the mean share of honest reports among those that the estimates are of.
-    `spikes` are the probabilities that reports raised an item given an attack, and not all items
-    alike. `assumes_attack` says that the frequencies take an attack into account.
+    `spikes` are the probabilities that reports raised an item, and not all items alike.
+    `assumes_attack` says that the frequencies take an attack into account.
     """
 
     frequencies: FloatArray
@@ -94,7 +94,7 @@ def averaged(hypotheses: Sequence[Hypothesis], least_attack: float) -> Unmixed |
         min(attack, 1.0),
         min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
         float(weights @ [each.relation.a for each in hypotheses]),
-        np.minimum(average([each.spike for each in moments]) / max(attack, _LEAST_VARIANCE), 1.0),
+        np.minimum(average([each.spike for each in moments]), 1.0),
         assumes_attack,
     )
 
