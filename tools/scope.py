@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 245_000,
-    "test tokens": 328_800,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 9_500,
+    "source tokens": 245_300,
+    "test tokens": 329_000,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 9_520,
     "columns of the table of rounds": 21,
     "HTTP calls": 24,
     "commands": 30,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 46_000,
+    "words in docs": 46_100,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

@@ -4,7 +4,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import typer
@@ -48,6 +52,18 @@ def fail(text: str) -> None:
     """Print an error on standard error, on one line."""
     line = Text.assemble(("error: ", "bold red"), plain(" ".join(text.split())))
     console(stderr=True).print(line, soft_wrap=True)
+
+
+@contextmanager
+def opened_in_browser(link: str) -> Iterator[None]:
+    """Open a link with a secret in a browser, if the output is a terminal's."""
+    # By a file that its user alone can read: all users see the command line of a browser.
+    with NamedTemporaryFile("w", suffix=".html") as file:
+        file.write(f'<meta http-equiv="refresh" content="0; url={escape(link)}">')
+        file.flush()
+        if console().is_terminal:
+            typer.launch(Path(file.name).as_uri())
+        yield
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,7 +4,7 @@ Importing this module loads the server, which takes longer than most commands ru
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from typer import Context, Exit, Option, echo
 
 from ldprecover.errors import ParameterError
 from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_cli.output import opened_in_browser
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_server import ConfigurationError, Settings, serve
 from ldprecover_server.errors import KeyNotFoundError, ServiceError
@@ -28,15 +29,20 @@ _SHOWN = (
 
 
 def serve_options() -> Signature:
-    """Return the signature of `serve`: an option for each setting, and --help-all."""
+    """Return the signature of `serve`: an option for each setting, --open, and --help-all."""
     fields = Settings.model_fields
     help_all = Option(
         "--help-all", is_eager=True, callback=_show_all, help=f"Show all {len(fields)} options."
+    )
+    open_page = Option(
+        "--open",
+        help="Open the page with an admin key that ends with the server, on a loopback address.",
     )
     kind = Parameter.KEYWORD_ONLY
     return Signature(
         [
             *(_option(name, field) for name, field in fields.items()),
+            Parameter("open_page", kind, default=False, annotation=Annotated[bool, open_page]),
             Parameter("help_all", kind, default=False, annotation=Annotated[bool, help_all]),
         ]
     )
@@ -51,10 +57,15 @@ def _show_all(ctx: Context, requested: bool) -> None:
         raise Exit
 
 
-def run_server(*, help_all: bool = False, **options: Any) -> None:
+def run_server(*, open_page: bool = False, help_all: bool = False, **options: Any) -> None:
     """Serve with these settings, and defaults for the others, until SIGINT or SIGTERM."""
-    with _translate_errors():
-        serve(_settings(options))
+    with _translate_errors(), ExitStack() as stack:
+
+        def show(link: str) -> None:
+            echo(f"The page, with an admin key until the server ends: {link}")
+            stack.enter_context(opened_in_browser(link))
+
+        serve(_settings(options), show if open_page else None)
 
 
 @contextmanager

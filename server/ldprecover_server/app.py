@@ -58,8 +58,8 @@ _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for calls in thread pools whose callers are gone."""
 
 
-def make_app(settings: Settings, storage: Storage) -> FastAPI:
-    """Return the application over a storage.
+def make_app(settings: Settings, storage: Storage, link_key: str | None = None) -> FastAPI:
+    """Return the application over a storage; `link_key` is an admin key of this process alone.
 
     Its lifespan claims the database, runs the writer, the workers, verdicts and housekeeping, and
     closes the storage. `app.state` has the parts.
@@ -86,7 +86,7 @@ def make_app(settings: Settings, storage: Storage) -> FastAPI:
     rates = None
     if settings.report_rate:
         rates = ReportRates(settings.report_rate, settings.report_burst)
-    access = Access(storage, settings.secret_key, rates=rates)
+    access = Access(storage, settings.secret_key, link_key, rates=rates)
     rounds = Rounds(storage, access, settings.max_domain_size, LABELS_BYTES // settings.workers)
     cache = ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers)
     analyses = Analyses(rounds, storage, workers, cache)

@@ -10,11 +10,13 @@ import multiprocessing
 import os
 import platform
 import resource
+import secrets
 import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -58,17 +60,31 @@ _UNSENT_BYTES = 1 << 16
 """Bytes that the kernel buffers per connection beyond those in transit."""
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, open_page: Callable[[str], object] | None = None) -> None:
     """Serve until SIGINT or SIGTERM, finish the requests in progress, and raise the signal again.
 
     The caller's handlers of the two decide how the process ends; by default SIGTERM kills it, and
     SIGINT raises KeyboardInterrupt. They also apply until the server runs.
+
+    `open_page` is called with a link to the page as soon as the port is open. The link's fragment,
+    which browsers do not send, has an admin key. The key is random, in the memory of this process
+    alone, and ends with it.
 
     Raises ConfigurationError for settings that cannot work.
     """
     _load_plugins(settings)
     _raise_file_limit()
     is_single = settings.workers == 1
+    if open_page and not settings.is_local:
+        raise ConfigurationError(
+            f"--open is for a loopback address, such as 127.0.0.1, not {settings.host}: "
+            "its link has an admin key"
+        )
+    if open_page and not is_single:
+        raise ConfigurationError(
+            f"--open needs --workers 1, not {settings.workers}: its key is in one process"
+        )
+    link_key = f"ldp-{secrets.token_urlsafe(32)}" if open_page else None
     with (
         _listen(settings.host, settings.port) as listener,
         contextlib.closing(_storage(settings)) as storage,
@@ -88,9 +104,11 @@ def serve(settings: Settings) -> None:
                 flush=True,
             )
         print(f"API reference: {url}/docs", flush=True)
+        if open_page:
+            open_page(f"{url}/#/rounds?key={link_key}")
         _warn_of_slow_cookies()
         config = uvicorn.Config(
-            functools.partial(_make_app, settings, storage),
+            functools.partial(_make_app, settings, storage, link_key),
             factory=True,
             workers=settings.workers,
             ws="none",
@@ -163,10 +181,10 @@ def _make_worker_app(settings: Settings, variables: dict[str, str]) -> FastAPI:
     return _make_app(settings, storage)
 
 
-def _make_app(settings: Settings, storage: Storage) -> FastAPI:
+def _make_app(settings: Settings, storage: Storage, link_key: str | None = None) -> FastAPI:
     """Return the application of a process that serves nothing else."""
     logs.configure(settings.log_format)
-    app = _compose(settings, storage)
+    app = _compose(settings, storage, link_key)
     # Objects of the start live as long as the process. Without this, each full collection would
     # walk them and stop all requests for tens of milliseconds.
     gc.collect()
@@ -174,13 +192,13 @@ def _make_app(settings: Settings, storage: Storage) -> FastAPI:
     return app
 
 
-def _compose(settings: Settings, storage: Storage) -> FastAPI:
+def _compose(settings: Settings, storage: Storage, link_key: str | None = None) -> FastAPI:
     _load_plugins(settings)
     counting.warm_up()
     # After plugins are loaded: the routes are made from the registered protocols.
     from ldprecover_server.app import make_app
 
-    return make_app(settings, storage)
+    return make_app(settings, storage, link_key)
 
 
 def _storage(settings: Settings) -> Storage:

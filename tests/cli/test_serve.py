@@ -53,7 +53,7 @@ def _url(process: Process) -> str:
 
 
 def test_every_setting_is_an_option_with_default_help_and_variable(run: Run) -> None:
-    assert list(serve_options().parameters) == [*Settings.model_fields, "help_all"]
+    assert list(serve_options().parameters) == [*Settings.model_fields, "open_page", "help_all"]
     words = " ".join(run("serve --help-all").out.replace("│", " ").split())
     for name, field in Settings.model_fields.items():
         assert f"--{name.replace('_', '-')} " in words
@@ -66,8 +66,27 @@ def test_every_setting_is_an_option_with_default_help_and_variable(run: Run) -> 
 def test_help_shows_the_options_that_most_need(run: Run) -> None:
     shown = re.findall(r"^│ (--[a-z-]+) ", run("serve --help").out, re.MULTILINE)
     assert shown[-2:] == ["--help-all", "--help"]
-    assert len(shown) == 11
+    assert len(shown) == 12
     assert {"--port", "--database-url", "--workers", "--admin-key"} <= set(shown)
+
+
+def test_link_has_an_admin_key_that_ends_with_the_process(serve: Serve) -> None:
+    body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
+    keys: list[str] = []
+    for _ in range(2):
+        process = serve("--port 0 --open")
+        assert process.stdout is not None
+        link = next(line for line in process.stdout if "?key=" in line).split()[-1]
+        url, _, key = link.partition("/#/rounds?key=")
+        keys.append(key)
+        headers = [{"Authorization": f"Bearer {each}"} for each in keys]
+        answers = [
+            httpx.post(f"{url}/rounds", json=body, headers=each, trust_env=False)
+            for each in headers
+        ]
+        assert [each.status_code for each in answers] == [401, 201][-len(keys) :]
+        process.send_signal(signal.SIGTERM)
+        assert not any(each in "".join(process.communicate()) for each in keys)
 
 
 SIGNALLED = """
@@ -147,6 +166,8 @@ def test_running_server_owns_port_and_database_and_accepts_new_keys(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
+        ("serve --open --host 0.0.0.0", "--open is for a loopback address, such as 127.0.0.1"),
+        ("serve --open --workers 2", "--open needs --workers 1, not 2"),
         ("serve --host 192.0.2.1", "; --host names an address of this machine"),
         (
             "serve --port 0 --host ''",

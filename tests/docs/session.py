@@ -30,7 +30,7 @@ _SHORTER = {
 }
 # What a reader does before anything else; the tests run where it has been done.
 _DONE = re.compile(
-    r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve"
+    r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve( --open)?"
 )
 
 

@@ -58,7 +58,9 @@ def test_play_leads_to_its_round_and_verdict(demo: DemoServer, visit: Visit) -> 
             page.set_viewport_size({"width": width, "height": 900})
             assert overflow(page) <= 0
         assert serious(page, scheme=scheme) == []
-    assert not any(token_of(demo.link) in url for url in visitor.requests)
+    expect(page.get_by_role("button", name="Key: admin")).to_be_visible()
+    secrets = (token_of(demo.link), demo.key)
+    assert not any(secret in url for url in visitor.requests for secret in secrets)
 
 
 def test_each_attack_has_a_sentence_and_its_fields(demo: DemoServer, visit: Visit) -> None:

@@ -251,12 +251,15 @@ def test_empty_server_offers_a_sample_round(
     process = ServerProcess(tmp_path, kernels="numpy", analyses=1)
     with contextlib.closing(process):
         process.start()
-        page = new_visitor(process.url).open()
+        visitor = new_visitor(process.url)
+        visitor.expects = {401}
+        visitor.open("#/rounds?key=of-before").get_by_text("the key of this link").wait_for()
+        page = visitor.open(f"#/rounds?key={ADMIN_KEY}")
         page.get_by_text("This server has no rounds yet.").wait_for()
+        assert "key" not in page.url
         page.get_by_text("ldprecover demo", exact=True).wait_for()
         assert serious(page) == []
         page.get_by_role("button", name="Open a sample round").click()
-        give_key(page)
         lead = page.locator(".lead").filter(has_text="Near certain attack")
         expect(lead).to_contain_text("raise dumplings, pancakes and pie")
         page.goto("about:blank")  # which polls no more when the server is gone

@@ -25,7 +25,7 @@ from ldprecover_cli.options import (
     connected,
     read_lines,
 )
-from ldprecover_cli.output import console, note, print_json
+from ldprecover_cli.output import console, note, opened_in_browser, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
@@ -194,9 +194,7 @@ def _serve_page(server: "DemoServer", comparison: "Comparison") -> None:
         client.close_round("demo")
     server.plays.finish("demo", comparison)
     note(f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}")
-    if console().is_terminal:
-        typer.launch(server.link)
-    with suppress(KeyboardInterrupt):
+    with opened_in_browser(server.link), suppress(KeyboardInterrupt):
         server.wait()
     note("Stopped.")
 

@@ -33,7 +33,7 @@ _WAKE_SECONDS = 1
 class DemoServer:
     """A server in a thread: its URL, its admin key, and its plays.
 
-    `link` opens the page with the panel of the plays.
+    `link` opens the page with the key and the panel of the plays.
     """
 
     url: str
@@ -65,6 +65,7 @@ def demo_server(settings: DemoSettings) -> Iterator[DemoServer]:
         ThreadPoolExecutor(1) as executor,
     ):
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        link = f"{url}/#/rounds/demo?demo={token}&key={key}"
         with Plays(url, key, settings) as plays:
             config = uvicorn.Config(
                 _application(folder, key, token, plays),
@@ -80,7 +81,7 @@ def demo_server(settings: DemoSettings) -> Iterator[DemoServer]:
                 while not server.started:
                     if wait([running], _POLL_SECONDS).done:
                         raise CommandError("the server did not start")
-                yield DemoServer(url, key, f"{url}/#/rounds/demo?demo={token}", plays, running)
+                yield DemoServer(url, key, link, plays, running)
             finally:
                 with delayed_signals():
                     plays.stop()  # its calls would delay the end of the server

@@ -55,7 +55,8 @@ ANYONE = Sender()
 
 
 class Access:
-    """The keys of a server: those in its database, and the admin key from its settings.
+    """The keys of a server: those in its database, and the admin keys from its settings and of its
+    link.
 
     Submissions use a key for CACHE_SECONDS after it was looked up. All other calls look it up in
     the database, so that a revocation takes effect immediately in every process. An unknown key is
@@ -66,13 +67,12 @@ class Access:
     def __init__(
         self,
         storage: Storage,
-        settings_key: str | None,
-        *,
+        *admin_keys: str | None,
         rates: ReportRates | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._storage = storage
-        self._settings_hash = _hash(settings_key) if settings_key else b""
+        self._admin_hashes = [_hash(key) for key in admin_keys if key]
         self._rates = rates
         self._clock = clock
         self._ticket_secret: bytes | None = None
@@ -148,13 +148,13 @@ class Access:
 
     def ensure_admin_key(self) -> str | None:
         """Create an admin key if the server has no other, and return it to show to the operator."""
-        if self._settings_hash or self._storage.keys.has_admin():
+        if self._admin_hashes or self._storage.keys.has_admin():
             return None
         return create_key(self._storage, "admin")
 
     def _of_settings(self, hash: bytes) -> HashedKey | None:
         # In constant time: an operator may have chosen a key that can be guessed from its hash.
-        if hmac.compare_digest(hash, self._settings_hash):
+        if any(hmac.compare_digest(hash, each) for each in self._admin_hashes):
             return HashedKey(_SETTINGS_KEY, "admin", hash)
         return None
 

@@ -3,8 +3,8 @@
 import { hasKey, needsKey, sentenceOf, setKey } from "./api.js";
 import { announce, dialog, field, fill, h, notice } from "./dom.js";
 
-/** Ask for a key. Resolves with whether the viewer gave one. */
-export async function askForKey() {
+/** Ask for a key, and say `why`. Resolves with whether the viewer gave one. */
+export async function askForKey(why = null) {
   await dialog("Access key", (close) => {
     const input = h("input", {
       type: "password",
@@ -12,7 +12,7 @@ export async function askForKey() {
       spellcheck: "false",
       name: "key",
     });
-    const said = h("div", {});
+    const said = h("div", {}, why && notice("bad", why));
     const use = async (value) => {
       try {
         await setKey(value);
@@ -63,6 +63,7 @@ export async function askForKey() {
 export function failure(error) {
   return [
     notice("bad", sentenceOf(error)),
-    needsKey(error) && h("button", { type: "button", onclick: askForKey }, "Enter another key"),
+    needsKey(error) &&
+      h("button", { type: "button", onclick: () => askForKey() }, "Enter another key"),
   ];
 }

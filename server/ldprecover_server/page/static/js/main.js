@@ -1,8 +1,8 @@
 // Starts the page: navigation, key and theme, then the view of the address.
 
-import { hasKey, isAbort, keyScope, onKey, sentenceOf } from "./api.js";
+import { hasKey, isAbort, keyScope, onKey, sentenceOf, setKey } from "./api.js";
 import { fill, h, notice } from "./dom.js";
-import { start } from "./router.js";
+import { parse, setQuery, start } from "./router.js";
 import { VIEWS } from "./views/index.js";
 
 const main = document.getElementById("main");
@@ -57,5 +57,19 @@ function setUp() {
   document.getElementById("skip").addEventListener("click", () => main.focus());
 }
 
+/** Take the key of a link, and remove it from the address. */
+async function takeKey() {
+  const key = parse(location.hash).query.get("key");
+  if (!key) return;
+  setQuery({ key: null });
+  try {
+    await setKey(key);
+  } catch {
+    const old = "The server does not know the key of this link: it may have started again since.";
+    (await import("./key.js")).askForKey(old);
+  }
+}
+
 setUp();
+await takeKey();
 start(main, VIEWS, { nav: showNav, failed: showFailure });
