@@ -12,7 +12,7 @@
 #                with httpx2, and a smoke test of the lowest versions of the requirements
 # make fuzz      run the property tests on new inputs for FUZZ_SECONDS (600)
 # make audit     look up known vulnerabilities of the pinned versions in the package index
-# make bench     measure speeds as ratios to named peers and limits
+# make bench     measure speeds as ratios to limits
 # make lock      pin the versions of pyproject.toml again
 
 PYTHON ?= python3
@@ -126,15 +126,8 @@ audit:
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	$(VENV)-audit/bin/pip-audit --disable-pip --no-deps --requirement requirements.lock
 
-# The peers need an older xxhash than the tests, so they have a separate environment.
-bench: $(VENV)-bench/.installed
-	$(VENV)-bench/bin/python -m bench
-
-$(VENV)-bench/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)-bench
-	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all]' --group bench
-	touch $@
+bench: install
+	$(BIN)/python -m bench
 
 # Pins the requirements of pyproject.toml by version and hash for every supported Python; needs uv.
 # Pins change only with `make lock UPGRADE=--upgrade`. The locks in deploy/ are subsets of the first:

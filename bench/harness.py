@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import resource
 import socket
 import statistics
 import subprocess
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
-import psutil
 
 KEY = "bench-admin-key-of-32-characters"
 """The admin key of each server."""
@@ -48,20 +46,6 @@ def in_turn(works: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list
 def median_ratio(numerators: Iterable[float], denominators: Iterable[float]) -> float:
     """Return the median of the ratios within the rounds."""
     return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
-
-
-def processor_seconds(processes: Iterable[psutil.Process]) -> float:
-    """Return the processor time of processes that run, and of their descendants."""
-    return sum(
-        sum(each.cpu_times()[:2])
-        for process in processes
-        for each in (process, *process.children(recursive=True))
-    )
-
-
-def ended_seconds() -> float:
-    """Return the processor time of the child processes that have ended."""
-    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
 def free_port() -> int:
@@ -107,6 +91,17 @@ def server(database: Path | str, kernels: str = "numba", workers: int = 1) -> It
         LDPRECOVER_DATABASE_URL=database,
     ):
         yield url
+
+
+@contextlib.contextmanager
+def bare_route(workers: int) -> Iterator[str]:
+    """Run the route of `bare.py` in this many processes; yield its URL."""
+    port = free_port()
+    options = ["--port", str(port), "--workers", str(workers), "--no-access-log"]
+    with serving(
+        [sys.executable, "-m", "uvicorn", "bench.bare:app", *options], f"http://127.0.0.1:{port}"
+    ):
+        yield f"http://127.0.0.1:{port}/reports"
 
 
 def open_round(url: str, protocol: str, d: int) -> str:

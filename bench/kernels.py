@@ -1,4 +1,4 @@
-"""Counting and simulating against limits in C and other libraries, on one thread.
+"""Counting and simulating against limits in C, on one thread.
 
 Contenders of a group run in turn, forwards and then backwards (ABBA), so that a drift of the
 machine's speed cancels. A time is the median over the rounds; a ratio is the median of the ratios
@@ -23,7 +23,6 @@ import numpy as np
 import typer
 from bench.harness import Work, in_turn, median_ratio, seconds
 from bench.kernels_c import FLAGS, CLimits
-from bench.kernels_peers import LOADERS, Peer
 
 from ldprecover import GRR, OLH, OUE
 from ldprecover.counting import numpy_kernels, packed_lines
@@ -34,22 +33,12 @@ USERS = 1_000_000
 TRANSFORMED = 1 << 17
 LOOKED_AT = 24  # items, as FIAD has them
 SIZES = {"grr": 200_000, "oue": 200_000, "olh": 40_960}
-PEER_USERS = {"grr": 200_000, "oue": 3000, "olh": 150, "simulate": 500}
 
 NOTES = (
-    (
-        f"Against C (gcc {' '.join(FLAGS)}) a ratio is our time over C's; against a peer, the "
-        "peer's "
-        "over ours."
-    ),
-    (
-        "Ours starts from packed reports, C from columns or rows laid out beforehand, a peer from "
-        "a "
-        "list of its reports."
-    ),
-    "The peer is the fastest of those installed.",
+    f"A ratio is our time over that of C (gcc {' '.join(FLAGS)}), or of counting by our kernels.",
+    "Ours starts from packed reports, C from columns or rows laid out beforehand.",
     "numba compiles for this machine's processor, C for any since x86-64-v3 (AVX2).",
-    "Simulating is perturbing into packed reports with a seeded generator; peers pack with numpy.",
+    "Simulating is perturbing into packed reports with a seeded generator.",
 )
 
 
@@ -77,13 +66,6 @@ class Times:
         """Return the median over the rounds of the first's time over the second's."""
         return median_ratio(self._times[slower], self._times[faster])
 
-    def fastest(self, names: Iterable[str]) -> str:
-        return min(names, key=self.median)
-
-
-Goal = tuple[float | None, float | None]
-"""The longest time in those of the limit, and the lowest speed in those of the peer."""
-
 
 class Bench:
     """All comparisons, as far as what they need is installed."""
@@ -100,10 +82,6 @@ class Bench:
         self.c: CLimits | None = None
         with self._installed("C", "it gives limits"):
             self.c = CLimits()
-        self.peers: list[Peer] = []
-        for name, load in LOADERS.items():
-            with self._installed(name, "`make bench` installs it"):
-                self.peers.append(load(D, EPSILON))
         self.rng = np.random.default_rng(1)
 
     @contextmanager
@@ -131,11 +109,10 @@ class Bench:
             "OLH, per (report, item) test",
             lambda m: m.olh_counts(reports["seed"], reports["bucket"], D, G),
             n * D,
-            {"numpy": (7.0, 300), "numba": (1.0, 2000)},
+            {"numpy": 7.0, "numba": 1.0},
             {name: self.c.olh(oracle, reports, name) for name in ("olh_multiply", "olh_range")}
             if self.c
             else {},
-            self._peers("olh", D),
         )
 
     def oue(self) -> None:
@@ -145,17 +122,14 @@ class Bench:
             "OUE, per report",
             lambda m: m.oue_counts(rows, D),
             n,
-            {"numpy": (None, 20), "numba": (1.3, 50)},
+            {"numba": 1.3},
             {"C": self.c.oue(oracle, rows)} if self.c else {},
-            self._peers("oue"),
         )
 
     def grr(self) -> None:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
-        goals = dict.fromkeys(("numpy", "numba"), (None, 100))
-        peers = self._peers("grr")
-        self._compare("GRR, per report", lambda m: m.grr_counts(reports, D), n, goals, {}, peers)
+        self._compare("GRR, per report", lambda m: m.grr_counts(reports, D), n)
 
     def reading(self) -> None:
         """What recoveries ask of reports, beside counting them with the same kernels."""
@@ -187,7 +161,7 @@ class Bench:
             }
             times = Times(counts | dict(zip(beside, works, strict=True)), self.rounds)
             for description, (other, limit) in beside.items():
-                self._add(f"{description}, {name}", times, description, (limit, None), [other])
+                self._add(f"{description}, {name}", times, description, limit, [other])
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
@@ -195,44 +169,27 @@ class Bench:
             "Walsh-Hadamard transform, per number",
             lambda m: m.walsh_hadamard(values),
             TRANSFORMED,
-            {"numpy": (4.0, None), "numba": (1.3, None)},
+            {"numpy": 4.0, "numba": 1.3},
             {"C": self.c.walsh_hadamard(values)} if self.c else {},
         )
 
     def simulate(self) -> None:
         oracle, items = OUE(EPSILON, D), self._items(USERS)
-        peers = self._peers("simulate")
-        ours = (lambda: oracle.perturb(items, self.rng), USERS)
-        times = Times({"ours": ours, **peers}, self.rounds)
-        self._add(f"simulate {USERS:,} OUE users, per user", times, "ours", (None, 30), (), peers)
+        times = Times({"ours": (lambda: oracle.perturb(items, self.rng), USERS)}, self.rounds)
+        self._add(f"simulate {USERS:,} OUE users, per user", times, "ours")
 
     def _items(self, n: int) -> np.ndarray:
         return self.rng.integers(0, D, n)
-
-    def _peers(self, description: str, units: int = 1) -> Contenders:
-        """Return the peers' work, on enough users for tens of milliseconds."""
-        users = PEER_USERS[description]
-        items = self._items(users).tolist()
-        return {
-            peer.name: (
-                peer.simulating(items)
-                if description == "simulate"
-                else peer.counting(description, items),
-                users * units,
-            )
-            for peer in self.peers
-        }
 
     def _compare(
         self,
         unit: str,
         count: Callable[[Any], np.ndarray],
         units: int,
-        goals: Mapping[str, Goal],
-        limits: Mapping[str, Work],
-        peers: Contenders = MappingProxyType({}),
+        goals: Mapping[str, float] = MappingProxyType({}),
+        limits: Mapping[str, Work] = MappingProxyType({}),
     ) -> None:
-        """Add rows: `count` by each module beside the fastest limit, and the fastest peer.
+        """Add a row for each module: the time of `count` beside that of the fastest limit.
 
         Raises AssertionError unless modules and limits count the same.
         """
@@ -240,34 +197,30 @@ class Bench:
         counts = [work() for work in works.values()]
         if not all(np.array_equal(counts[0], other) for other in counts[1:]):
             raise AssertionError(f"{', '.join(works)} do not count the same")
-        ours = {name: (work, units) for name, work in works.items()}
-        times = Times({**ours, **peers}, self.rounds)
+        times = Times({name: (work, units) for name, work in works.items()}, self.rounds)
         for name in self.modules:
-            self._add(f"{unit}, {name}", times, name, goals[name], limits, peers)
+            self._add(f"{unit}, {name}", times, name, goals.get(name), limits)
 
     def _add(
         self,
         description: str,
         times: Times,
         name: str,
-        goal: Goal,
-        limits: Iterable[str],
-        peers: Iterable[str] = (),
+        goal: float | None = None,
+        limits: Iterable[str] = (),
     ) -> None:
-        """Add rows: `name` beside the fastest limit and the fastest peer, where a goal says so."""
-        own = times.median(name)
-        for others, factor, at_most in ((limits, goal[0], True), (peers, goal[1], False)):
-            if factor is None:
-                continue
-            ratio, reached, against = "", "not measured", "not installed"
-            if others := list(others):
-                best = times.fastest(others)
-                times_as_long = times.ratio(*((name, best) if at_most else (best, name)))
-                good = times_as_long <= factor if at_most else times_as_long >= factor
-                ratio, reached = f"{times_as_long:.3g}x", "yes" if good else "no"
+        """Add a row: `name` beside the fastest limit, and whether it is within the goal."""
+        against = ratio = limit = reached = ""
+        if goal is not None:
+            against, limit, reached = "not installed", f"<= {goal:g}x", "not measured"
+            if limits := list(limits):
+                best = min(limits, key=times.median)
+                times_as_long = times.ratio(name, best)
                 against = f"{best} {times.median(best):.3g} ns"
-            text = f"{'<=' if at_most else '>='} {factor:g}x"
-            self.rows.append((description, f"{own:.3g} ns", against, ratio, text, reached))
+                ratio, reached = f"{times_as_long:.3g}x", "yes" if times_as_long <= goal else "no"
+        self.rows.append(
+            (description, f"{times.median(name):.3g} ns", against, ratio, limit, reached)
+        )
 
 
 def machine() -> str:
@@ -282,7 +235,7 @@ def machine() -> str:
 
 
 def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
-    """Count and simulate against limits in C and other libraries; all runs `rounds` times."""
+    """Count and simulate against limits in C; all runs `rounds` times."""
     print(
         f"Kernels at d = {D}, epsilon = {EPSILON}, one thread, medians of {rounds}\n{machine()}\n"
     )
