@@ -73,10 +73,17 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = "it is a folder" if file.is_dir() else error.strerror
+        reason = "it is a folder" if file.is_dir() else error.strerror or "it exists"
         if isinstance(error, FileExistsError) and file.is_file():
             reason = "it exists; delete it, or name another file"
         raise UsageError(f"cannot {action} {file}: {reason}") from error
+
+
+def check_new(file: Path) -> None:
+    """Raise UsageError if there is a file of this name already."""
+    if file.exists():
+        with file_errors("write", file):
+            raise FileExistsError
 
 
 def explain(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int] | None:

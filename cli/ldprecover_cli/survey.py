@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from ldprecover_cli.errors import CommandError, UsageError, file_errors
+from ldprecover_cli.errors import CommandError, UsageError, check_new, file_errors
 from ldprecover_cli.options import DEFAULT_URL, Column, Encoding, Json, Key, Url, connected
 from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
 from ldprecover_cli.round.open import best_protocol
@@ -78,8 +78,8 @@ def survey(
     if epsilon > MAX_EPSILON:
         raise UsageError(f"--epsilon: the survey sends no report above {MAX_EPSILON:g}")
     links = None if tickets is None else output or Path("links.csv")
-    if links is not None and links.exists():
-        raise UsageError(f"{links} exists: name another file with --output")
+    if links is not None:
+        check_new(links)
     labels = load_items(file, column, encoding=encoding)
     people = users or tickets or 10_000
     expected = accuracy(len(labels), epsilon, people)

@@ -38,7 +38,6 @@ from ldprecover_interface.certificates import Certified
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
-from ldprecover_interface.results import Recovered
 from ldprecover_interface.rounds import (
     Parameters,
     Round,
@@ -50,7 +49,16 @@ from ldprecover_interface.rounds import (
 )
 from ldprecover_interface.submissions import Accepted
 
-__all__ = ["Answer", "Frequencies", "Round", "RoundStatus", "RoundSummary", "TopItem", "Verdict"]
+__all__ = [
+    "Answer",
+    "Frequencies",
+    "Recovered",
+    "Round",
+    "RoundStatus",
+    "RoundSummary",
+    "TopItem",
+    "Verdict",
+]
 
 _TOLERANCE = 1e-9
 """Relative tolerance of p and q: exp of another language may differ in the last bits."""
@@ -81,7 +89,19 @@ class Answer:
     body: bytes
 
 
-class Frequencies(results.Frequencies):
+class _Framed:
+    """A message with the columns of a table."""
+
+    def to_frame(self: Any) -> Any:
+        """Return a pandas data frame: a row for each label, with the columns of the CSV.
+
+        Raises ImportError without pandas.
+        """
+        columns = {k: v for k, v in self.columns.items() if k not in ("item", "index")}
+        return data_frame(columns, self.items)
+
+
+class Frequencies(_Framed, results.Frequencies):
     """The unbiased, unclipped estimates of a round, which `Client.frequencies` returns.
 
     Arrays have shape (d,), one entry for each item. `to_frame` returns them by label.
@@ -98,15 +118,6 @@ class Frequencies(results.Frequencies):
             f"{len(self.items):,} items{top})"
         )
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: a row for each label; counts, estimates, standard errors.
-
-        Raises ImportError without pandas.
-        """
-        names = ("counts", "frequencies", "standard_errors")
-        columns = {name: getattr(self, name) for name in names}
-        return data_frame({k: v for k, v in columns.items() if v is not None}, self.items)
-
     def _repr_html_(self) -> str:
         if self.frequencies is None or self.standard_errors is None:
             return html_table(["item"], [[label] for label in self.items[:_ROWS]], repr(self))
@@ -120,6 +131,15 @@ class Frequencies(results.Frequencies):
             for i in highest_first
         ]
         return html_table(["item", "frequency", "standard error"], rows, repr(self))
+
+
+class Recovered(_Framed, results.Recovered):
+    """A recovery of a round, which `Client.recover` returns.
+
+    Arrays have shape (d,), one entry for each item. `to_frame` returns them by label.
+
+        client.recover("lunch").to_frame().to_csv("recovered.csv")
+    """
 
 
 def problem_in(answer: Answer) -> RefusedError | None:

@@ -24,6 +24,7 @@ from ldprecover_client.calls import (
     Call,
     Frequencies,
     JsonObject,
+    Recovered,
     Round,
     RoundStatus,
     RoundSummary,
@@ -39,7 +40,6 @@ from ldprecover_interface.analysis import Alarms, Methods
 from ldprecover_interface.certificates import Certified
 from ldprecover_interface.operation import Version
 from ldprecover_interface.plans import Plans
-from ldprecover_interface.results import Recovered
 from ldprecover_interface.submissions import Accepted
 
 MAX_ANSWER_BYTES = 64 << 20

@@ -18,11 +18,16 @@ def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]], caption: s
     return f"<table>{title}<thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
 
 
-def data_frame(columns: Mapping[str, Any], index: Sequence[str] | None = None) -> Any:
-    """Return columns as a pandas data frame. Raises ImportError without pandas."""
+def data_frame(columns: Mapping[str, Any], items: Sequence[str] | None = None) -> Any:
+    """Return columns as a pandas data frame, by item if `items` are given.
+
+    Raises ImportError without pandas.
+    """
     try:
         import pandas as pd
     except ModuleNotFoundError:
         message = "a data frame needs pandas: pip install 'ldprecover[experiments]'"
         raise ImportError(message, name="pandas") from None
-    return pd.DataFrame(dict(columns), index=None if index is None else list(index))
+    return pd.DataFrame(
+        dict(columns), index=None if items is None else pd.Index(items, name="item")
+    )

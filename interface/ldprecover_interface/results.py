@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -25,6 +25,15 @@ if TYPE_CHECKING:  # a client of a server computes no recovery
     from ldprecover import recovery
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Columns = dict[str, Sequence[Any]]
+"""Columns of a table by name, each with one value for each item."""
+
+
+def _plain(column: Any, items: Sequence[str]) -> list[Any]:
+    """Return a column, an array or a list, as a list; None for each item if it is None."""
+    if column is None:
+        return [None] * len(items)
+    return column if isinstance(column, list) else column.tolist()
 
 
 class Mean(Message):
@@ -66,6 +75,17 @@ class Frequencies(Message):
         default=[],
         description="Only if the noise exceeds what tells the items apart: a sentence with both.",
     )
+
+    @property
+    def columns(self) -> Columns:
+        """The table of all items, as in CSV; `index` is the place of an item, from 0."""
+        return {
+            "item": self.items,
+            "index": range(len(self.items)),
+            "support": _plain(self.counts, self.items),
+            "frequency": _plain(self.frequencies, self.items),
+            "standard_error": _plain(self.standard_errors, self.items),
+        }
 
 
 class RecoveryRequest(Request):
@@ -190,3 +210,20 @@ class Recovered(Message):
     recovered: Annotated[Column, Field(description="The result: see `gives` of the method.")]
     notes: list[str] = Field(description="Remarks of the method on this result.")
     conclusions: Conclusions | None = Field(description="Of methods that state their uncertainty.")
+
+    @property
+    def columns(self) -> Columns:
+        """The table of all items, as in CSV; `index` is the place of an item, from 0."""
+        indices, stated, targets = range(len(self.items)), self.conclusions, set(self.targets)
+        return {
+            "item": self.items,
+            "index": indices,
+            "poisoned": _plain(self.poisoned, self.items),
+            "malicious": _plain(self.malicious, self.items),
+            "genuine": _plain(self.genuine, self.items),
+            "recovered": _plain(self.recovered, self.items),
+            "target": [i in targets for i in indices],
+            "standard_deviation": _plain(stated and stated.standard_deviations, self.items),
+            "lower": _plain(stated and stated.lower, self.items),
+            "upper": _plain(stated and stated.upper, self.items),
+        }

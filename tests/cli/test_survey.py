@@ -53,7 +53,7 @@ def test_writes_a_link_for_each_ticket(
     assert [row["link"] for row in rows] == [survey + row["ticket"] for row in rows]
     assert len({row["ticket"] for row in rows}) == 3
     Reporter(server.url, opened["id"], ticket=rows[0]["ticket"]).report("soup")
-    assert "links.csv exists" in on_server(line, "--question", QUESTION).fails(2)
+    assert "links.csv: it exists" in on_server(line, "--question", QUESTION).fails(2)
 
 
 def test_asks_on_a_terminal_where_noise_exceeds_the_average(

@@ -250,8 +250,11 @@ def test_frequencies_become_a_table_and_a_data_frame():
     pandas = pytest.importorskip("pandas")
     frame = read.to_frame()
     assert isinstance(frame, pandas.DataFrame)
-    assert list(frame.columns) == ["counts", "frequencies", "standard_errors"]
-    assert frame.loc["a", "frequencies"] == -0.1
+    assert frame.index.name == "item"
+    assert list(frame.columns) == ["support", "frequency", "standard_error"]
+    assert frame.loc["a", "frequency"] == -0.1
+    recovered = read_recovery(answer(RECOVERY)).to_frame()
+    assert recovered["recovered"].tolist() == RECOVERY["recovered"]
 
 
 def test_frequencies_without_pandas_are_no_data_frame(monkeypatch):

@@ -1,6 +1,5 @@
 """`file recompute`: estimate, recover and certify exported rounds offline."""
 
-import errno
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -12,7 +11,7 @@ from warnings import catch_warnings, simplefilter
 
 from typer import Argument, Option
 
-from ldprecover_cli.errors import UsageError, check_items, file_errors
+from ldprecover_cli.errors import UsageError, check_items, check_new
 from ldprecover_cli.file.datasets import dataset_errors
 from ldprecover_cli.file.export_files import read_export, write_export
 from ldprecover_cli.options import (
@@ -130,9 +129,8 @@ def recompute(
     if questions and malicious_share is None:
         raise UsageError("--items, --ahead, --top and --mean-above need --malicious-share")
 
-    if output is not None and output.exists():
-        with file_errors("write", output):
-            raise FileExistsError(errno.EEXIST, "it exists")
+    if output is not None:
+        check_new(output)
     with ExitStack() as stack:
         reports = None
         if datasets:

@@ -29,9 +29,10 @@ from ldprecover_cli.options import (
 )
 from ldprecover_cli.output import console, counted, plain, print_json, print_question
 from ldprecover_cli.result.conclusions import sentences
+from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 
 if TYPE_CHECKING:
-    from ldprecover_interface.results import Recovered
+    from ldprecover_client import Recovered
 
 _History = Annotated[
     list[str] | None,
@@ -64,6 +65,7 @@ def recover(
     history: _History = None,
     canary: Canaries = None,
     top: Top = 20,
+    output: TableFile = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -79,11 +81,14 @@ def recover(
     Example: ldprecover result recover cities --method unmix --history cities-in-may
 
     Example: ldprecover result recover cities --method fiad --option least=3
+
+    Example: ldprecover result recover cities --output cities.parquet
     """
     if target and infer_targets:
         raise UsageError("give either --target or --infer-targets")
     if infer_targets and not history:
         raise UsageError("--infer-targets needs --history")
+    check_table_file(output)
     options, shares = method_options(option), support_of(support)
     with connected_to(round, url, key, others=history or ()) as (client, chosen):
         round = chosen.reference
@@ -101,6 +106,8 @@ def recover(
             history=history or [],
             canaries=canary or [],
         )
+    if output is not None:
+        write_table(output, result.columns)
     if json:
         print_json(result)
     else:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.cli.conftest import Run
 from tests.conftest import ServerProcess
@@ -165,3 +166,17 @@ def test_frequencies_are_written_for_a_spreadsheet(on_server: Run, name: str) ->
     again = on_server(f"result frequencies {name} --output out.csv").fails(2)
     assert again.startswith("cannot write out.csv: it exists")
     assert "ends in .csv" in on_server(f"result frequencies {name} -o out.ods").fails(2)
+
+
+def test_recovery_is_written_for_data_frames(
+    on_server: Run, poisoned: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"result recover {poisoned['name']} --method norm-sub"
+    expected = on_server(f"{line} --json --output out.parquet").json
+    on_server(f"{line} -o out.csv").succeeds()
+    for frame in (pd.read_parquet("out.parquet"), pd.read_csv("out.csv", encoding="utf-8")):
+        assert [*frame.columns[:3], frame.columns[5]] == ["item", "index", "poisoned", "recovered"]
+        assert frame["item"].tolist() == expected["items"]
+        assert frame["recovered"].tolist() == expected["recovered"]
+    monkeypatch.setattr("ldprecover_cli.result.table_files.find_spec", lambda name: None)
+    assert "ldprecover[experiments]" in on_server(f"{line} -o other.parquet").fails(1)

@@ -14,7 +14,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import OUE
 from ldprecover.protocols import wire
-from ldprecover_server.http.csv import to_csv
+from ldprecover_interface.csv import to_csv
 
 pytestmark = pytest.mark.sqlite
 

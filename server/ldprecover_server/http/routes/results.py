@@ -90,7 +90,8 @@ def _write_frequencies(request: Request, caller: Caller, reference: str, form: s
 def _frequencies_response(round: RoundInfo, labels: bytes, tally: Tally, form: str) -> Response:
     message = _frequencies(round, labels, tally)
     if form == "csv":
-        return _frequencies_as_csv(message, labels)
+        message.items = decode_labels(labels)
+        return _columns_as_csv(f"frequencies-{round.id}", message.columns)
     return json_response(message, labels=labels)
 
 
@@ -121,18 +122,6 @@ def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
 
 def _question(round: RoundInfo) -> dict[str, Any]:
     return {} if round.question is None else {"question": round.question}
-
-
-def _frequencies_as_csv(message: Frequencies, labels: bytes) -> Response:
-    d = len(message.counts)
-    columns: dict[str, Iterable[object]] = {
-        "item": decode_labels(labels),
-        "index": range(d),
-        "support": message.counts,
-        "frequency": message.frequencies or [None] * d,
-        "standard_error": message.standard_errors or [None] * d,
-    }
-    return _columns_as_csv(f"frequencies-{message.round}", columns)
 
 
 def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]]) -> Response:
@@ -209,9 +198,11 @@ def _write_recovery(
     round: RoundInfo, labels: bytes, recovery: Recovery, malicious_model: str, form: str
 ) -> Response:
     items = decode_labels(labels)
+    message = _recovered(round, malicious_model, recovery, items)
     if form == "csv":
-        return _recovery_as_csv(round, recovery, items)
-    return json_response(_recovered(round, malicious_model, recovery, items), labels=labels)
+        message.items = list(items)
+        return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns)
+    return json_response(message, labels=labels)
 
 
 def _recovered(
@@ -234,21 +225,6 @@ def _recovered(
         if conclusions is None
         else Conclusions.model_validate(conclusions.to_dict(items), strict=False),
     )
-
-
-def _recovery_as_csv(round: RoundInfo, recovery: Recovery, items: Sequence[str]) -> Response:
-    conclusions = {} if recovery.conclusions is None else recovery.conclusions.to_dict(items)
-    missing, targets = [None] * len(items), set(recovery.targets)
-    columns: dict[str, Iterable[object]] = {
-        "item": items,
-        "index": range(len(items)),
-        **{name: map(float, getattr(recovery, name)) for name in _COLUMNS},
-        "target": (i in targets for i in range(len(items))),
-        "standard_deviation": conclusions.get("standard_deviations") or missing,
-        "lower": conclusions.get("lower") or missing,
-        "upper": conclusions.get("upper") or missing,
-    }
-    return _columns_as_csv(f"{recovery.method}-{round.id}", columns)
 
 
 @round_router.post(

@@ -1,0 +1,47 @@
+"""Results for all items as a new CSV or Parquet file."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from ldprecover_cli.errors import CommandError, UsageError, check_new, file_errors
+
+if TYPE_CHECKING:
+    from ldprecover_interface.results import Columns
+
+TableFile = Annotated[
+    Path | None,
+    Option(
+        "--output",
+        "-o",
+        help="A new file for all items: .csv, which spreadsheets open, or .parquet.",
+        metavar="FILE",
+    ),
+]
+
+
+def check_table_file(path: Path | None) -> None:
+    """Raise UsageError or CommandError, before anything is computed, unless it can be written."""
+    if path is None:
+        return
+    if path.suffix not in (".csv", ".parquet"):
+        raise UsageError(f"--output takes a file that ends in .csv or .parquet, not {path}")
+    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise CommandError("Parquet needs pyarrow: pip install 'ldprecover[experiments]'")
+    check_new(path)
+
+
+def write_table(path: Path, columns: "Columns") -> None:
+    """Write columns; CSV is that of the server, after a byte order mark for spreadsheets."""
+    with file_errors("write", path), path.open("xb") as file:
+        if path.suffix == ".csv":
+            from ldprecover_interface.csv import to_csv
+
+            file.write(b"\xef\xbb\xbf" + to_csv(list(columns), zip(*columns.values(), strict=True)))
+            return
+        import pyarrow as pa
+        from pyarrow.parquet import write_table as write
+
+        write(pa.table({name: list(column) for name, column in columns.items()}), file)
