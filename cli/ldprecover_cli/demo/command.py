@@ -2,7 +2,6 @@
 
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
@@ -25,7 +24,7 @@ from ldprecover_cli.options import (
     connected,
     read_lines,
 )
-from ldprecover_cli.output import console, note, opened_in_browser, print_json
+from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
@@ -188,15 +187,14 @@ def _play_all(settings: DemoSettings, *, json: bool, page: bool) -> None:
 
 
 def _serve_page(server: "DemoServer", comparison: "Comparison") -> None:
+    from ldprecover_cli.local_server import serve_until_interrupted
     from ldprecover_client import Client
 
     with Client(server.url, key=server.key) as client:
         client.close_round("demo")
     server.plays.finish("demo", comparison)
     note(f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}")
-    with opened_in_browser(server.link), suppress(KeyboardInterrupt):
-        server.wait()
-    note("Stopped.")
+    serve_until_interrupted(server.running, server.link)
 
 
 def _play_on(server: "DemoServer", settings: DemoSettings, *, json: bool) -> "Comparison":

@@ -12,7 +12,7 @@ from tests.cli.demo.conftest import (
     assert_nothing_remains,
 )
 
-from ldprecover_cli.demo.server import delayed_signals
+from ldprecover_cli.local_server import delayed_signals
 
 
 def test_prints_its_picture_and_leaves_nothing(start_demo: StartDemo, temporary: Path) -> None:

@@ -27,7 +27,7 @@ PLAY: dict[str, Any] = {"attack": "mga", "beta": 0.3, "targets": 2}
 
 
 def caller(url: str, link: str) -> httpx.Client:
-    headers = {"X-Demo-Token": token_of(link)}
+    headers = {"X-Page-Token": token_of(link)}
     return httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=60)
 
 
@@ -81,7 +81,7 @@ def test_round_without_play_has_the_choices_alone(http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "wr\xf6ng"])
 def test_wrong_or_missing_token_is_forbidden(page: DemoServer, token: str | None) -> None:
-    headers = [] if token is None else [(b"X-Demo-Token", token.encode("latin-1"))]
+    headers = [] if token is None else [(b"X-Page-Token", token.encode("latin-1"))]
     for method, path in (("GET", "/truth?round=demo"), ("POST", "/attack")):
         response = httpx.request(method, page.url + path, headers=headers, trust_env=False)
         assert response.status_code == 403

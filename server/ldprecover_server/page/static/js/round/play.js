@@ -14,7 +14,7 @@ const REST_SECONDS = 3600; // after the end
  * round that was played.
  */
 export function showPlay(place, token, round, setTruth, signal) {
-  const options = { headers: { "X-Demo-Token": token }, signal };
+  const options = { headers: { "X-Page-Token": token }, signal };
   const result = h("div", {});
   let state = null;
 
