@@ -82,6 +82,8 @@ export interface Round {
   readonly d: number;
   /** The hash range of olh, the subset size of ss, null of the others. */
   readonly own: number | null;
+  /** Whether the round may be answered over plain http. */
+  readonly practice: boolean;
   readonly access: string;
   readonly digest: string;
   /** The texts that the survey shows; null for none. */

@@ -316,6 +316,7 @@ class Client(_BaseClient[Transport]):
         thanks: str | None = None,
         items: Iterable[str] | None = None,
         domain_size: int | None = None,
+        practice: bool = False,
         access: str | None = None,
         read_access: str | None = None,
         retention: str | None = None,
@@ -329,7 +330,8 @@ class Client(_BaseClient[Transport]):
         `retention` is how long counted reports are stored: "forever" (default), until the round is
         deleted, or "none". `question`, `title` and `thanks` are plain texts of at most 300
         characters that the survey shows. `own` has the protocol's parameters by name: `hash_range`
-        for olh.
+        for olh. A `practice` round may be answered over plain http; only the server of
+        `ldprecover class` opens one.
         """
         fields = {
             "name": name,
@@ -341,6 +343,7 @@ class Client(_BaseClient[Transport]):
             "domain_size": domain_size,
             "items": None if items is None else list(items),
             **own,
+            "practice": practice or None,
             "access": access,
             "read_access": read_access,
             "retention": retention,

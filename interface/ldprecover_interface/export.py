@@ -5,13 +5,15 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from ldprecover_interface.base import Count, Text, optional
-from ldprecover_interface.rounds import Items, OwnParametersMixin, ShownTexts
+from ldprecover_interface.rounds import Items, OwnParametersMixin, Practice, ShownTexts
 
 
 class Export(ShownTexts, OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
-    model_config = ConfigDict(json_schema_extra=optional("seed", "question", "title", "thanks"))
+    model_config = ConfigDict(
+        json_schema_extra=optional("seed", "practice", "question", "title", "thanks")
+    )
 
     own_required = False
 
@@ -22,6 +24,7 @@ class Export(ShownTexts, OwnParametersMixin):
     epsilon: float
     items: Items
     hash_range: int | None
+    practice: Practice = False
     n: Count
     counts: Annotated[list[Count], Field(fail_fast=True)]
     seed: Text | None = Field(

@@ -62,6 +62,14 @@ Retention = Annotated[
 ]
 Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
 
+Practice = Annotated[
+    bool,
+    Field(
+        description="Whether plain http may carry its reports. Only the server of `ldprecover "
+        "class` opens such a round."
+    ),
+]
+
 
 _ShownText = Annotated[Text, Field(max_length=MAX_TEXT)] | None
 
@@ -183,6 +191,7 @@ class NewRound(ShownTexts, OwnParametersMixin, Request):
     domain_size: Annotated[int, Field(ge=2, le=MAX_DOMAIN_SIZE)] | None = Field(
         default=None, description="Number of items d, which are labelled `0` to `d-1`."
     )
+    practice: Practice = False
     access: Access = "open"
     read_access: ReadAccess = "public"
     retention: Retention = "forever"
@@ -262,7 +271,7 @@ class _RoundHead(ShownTexts, OwnParametersMixin):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.name}, {self.protocol}, epsilon {self.epsilon:g}, "
-            f"{self.domain_size:,} items)"
+            f"{self.domain_size:,} items{', practice' if self.practice else ''})"
         )
 
     id: Reference
@@ -278,7 +287,10 @@ class _RoundHead(ShownTexts, OwnParametersMixin):
         description="Null if the protocol is a plugin that the server has not loaded."
     )
     q: float | None = Field(description="Null as p is.")
-    digest: Text = Field(description="SHA-256 of protocol, epsilon, hash range and items.")
+    practice: Practice = False
+    digest: Text = Field(
+        description="SHA-256 of protocol, epsilon, hash range, items and, if true, practice."
+    )
     # Texts here, so that a client can name a kind of access that it does not know.
     access: Annotated[str, Field(json_schema_extra={"enum": ["open", "key", "ticket"]})]
     read_access: Annotated[str, Field(json_schema_extra={"enum": ["public", "key"]})]
@@ -298,7 +310,9 @@ class Round(_RoundHead):
 
         Raises ParameterError, and KeyError for a protocol that is not loaded.
         """
-        return RoundParameters.named(self.protocol, self.epsilon, self.items, self.own)
+        return RoundParameters.named(
+            self.protocol, self.epsilon, self.items, self.own, practice=self.practice
+        )
 
 
 class Parameters(Round):

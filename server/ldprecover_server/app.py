@@ -58,8 +58,12 @@ _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for calls in thread pools whose callers are gone."""
 
 
-def make_app(settings: Settings, storage: Storage, link_key: str | None = None) -> FastAPI:
+def make_app(
+    settings: Settings, storage: Storage, link_key: str | None = None, practice: bool = False
+) -> FastAPI:
     """Return the application over a storage; `link_key` is an admin key of this process alone.
+
+    With `practice` it opens practice rounds too.
 
     Its lifespan claims the database, runs the writer, the workers, verdicts and housekeeping, and
     closes the storage. `app.state` has the parts.
@@ -87,7 +91,8 @@ def make_app(settings: Settings, storage: Storage, link_key: str | None = None) 
     if settings.report_rate:
         rates = ReportRates(settings.report_rate, settings.report_burst)
     access = Access(storage, settings.secret_key, link_key, rates=rates)
-    rounds = Rounds(storage, access, settings.max_domain_size, LABELS_BYTES // settings.workers)
+    labels_bytes = LABELS_BYTES // settings.workers
+    rounds = Rounds(storage, access, settings.max_domain_size, labels_bytes, practice)
     cache = ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers)
     analyses = Analyses(rounds, storage, workers, cache)
     services = Services(

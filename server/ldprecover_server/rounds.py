@@ -33,6 +33,7 @@ class RoundInfo:
     access: str
     read_access: str
     retention: str
+    practice: bool
     question: str | None
     title: str | None
     thanks: str | None
@@ -47,10 +48,12 @@ class Rounds:
         access: Access,
         max_domain_size: int,
         labels_bytes: int = LABELS_BYTES,
+        practice: bool = False,
     ) -> None:
         self._storage = storage
         self._access = access
         self._max_domain_size = max_domain_size
+        self._practice = practice
         self._infos: Cache[str, RoundInfo] = Cache(_CACHE_SIZE, lambda info: 1)
         self._ids: Cache[str, str] = Cache(_CACHE_SIZE, lambda id: 1)
         """Ids by name, as last looked up."""
@@ -77,6 +80,11 @@ class Rounds:
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
+            )
+        if parameters.practice and not self._practice:
+            raise ParameterError(
+                "practice: only the server of `ldprecover class` takes practice rounds; open the "
+                "round without it"
             )
         check_texts(texts or {})
         # An id starts with a capital and a name cannot, so neither is mistaken for the other.

@@ -153,7 +153,7 @@ def _raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(settings: Settings | None = None, *, practice: bool = False) -> FastAPI:
     """Return the application with these settings, by default the environment's.
 
         uvicorn --factory ldprecover_server:create_app
@@ -162,13 +162,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     mounts it must run its lifespan, which claims the database, upgrades a SQLite file, runs the
     service, and closes the database. `ldprecover serve` adds the first admin key, several
     processes, the log format, limits on open files and unsent bytes, and a shutdown in time. Here
-    the admin key is that of the settings, or one of `ldprecover admin key create`.
+    the admin key is that of the settings, or one of `ldprecover admin key create`. With `practice`
+    it opens practice rounds too, which may be answered over plain http.
 
     Raises ConfigurationError for settings that cannot work; the lifespan does for a database that
     cannot be served.
     """
     settings = Settings() if settings is None else settings
-    return _compose(settings, _storage(settings))
+    return _compose(settings, _storage(settings), practice=practice)
 
 
 def _make_worker_app(settings: Settings, variables: dict[str, str]) -> FastAPI:
@@ -192,13 +193,15 @@ def _make_app(settings: Settings, storage: Storage, link_key: str | None = None)
     return app
 
 
-def _compose(settings: Settings, storage: Storage, link_key: str | None = None) -> FastAPI:
+def _compose(
+    settings: Settings, storage: Storage, link_key: str | None = None, practice: bool = False
+) -> FastAPI:
     _load_plugins(settings)
     counting.warm_up()
     # After plugins are loaded: the routes are made from the registered protocols.
     from ldprecover_server.app import make_app
 
-    return make_app(settings, storage, link_key)
+    return make_app(settings, storage, link_key, practice)
 
 
 def _storage(settings: Settings) -> Storage:

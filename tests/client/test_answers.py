@@ -92,6 +92,15 @@ def test_round_is_read_with_its_parameters(protocol: str):
     assert round_.digest == round_.parameters.digest
 
 
+def test_practice_round_is_read_with_its_digest():
+    parameters = RoundParameters("olh", 0.5, LABELS, practice=True)
+    round_ = read_parameters(answer(round_message(parameters, practice=True)))
+    assert (round_.practice, round_.parameters) == (True, parameters)
+    assert repr(round_).endswith("3 items, practice)")
+    with pytest.raises(InconsistentRoundError, match="digest"):
+        read_parameters(answer(round_message(parameters)))
+
+
 def test_round_with_its_state_is_read():
     status = read_status(answer(a_round(state="closed", closed_at="2024-05-02T12:00:00Z")))
     assert (status.state, status.n, status.closed_at) == ("closed", 7, "2024-05-02T12:00:00Z")

@@ -29,9 +29,10 @@ class InProcess(Calls):
     runs.
     """
 
-    def __init__(self, url: str, **settings: Any) -> None:
+    def __init__(self, url: str, *, practice: bool = False, **settings: Any) -> None:
         self.app = create_app(
-            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings)
+            Settings(database_url=url, admin_key=SecretStr(ADMIN_KEY), **settings),
+            practice=practice,
         )
         self.storage: Storage = self.app.state.storage
         self.readiness: SharedCall[Any] = self.app.state.services.submissions.readiness

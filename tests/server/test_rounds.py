@@ -83,6 +83,33 @@ def test_texts_of_a_survey_are_plain(server: ServerProcess, text: str) -> None:
     assert "question" in response.text
 
 
+@pytest.mark.both
+def test_practice_rounds_are_of_an_application_for_them(start_in_process: StartInProcess) -> None:
+    app = start_in_process(practice=True)
+    opened, plain = app.open_round(practice=True), app.open_round(practice=False)
+    for path in ("", "/parameters", "/export"):
+        round = app.get(f"/rounds/{opened}{path}").json()
+        assert (round["practice"], app.get(f"/rounds/{plain}{path}").json().get("practice")) == (
+            True,
+            None if path == "/export" else False,
+        )
+        parameters = RoundParameters("grr", 1.0, ("0", "1", "2", "3"), practice=True)
+        assert round["digest"] == parameters.digest
+    for each in (opened, plain):
+        app.submit(each, b"\1\0\0\0")
+    app.close_round(opened)
+    recovery = app.post(f"/rounds/{plain}/recover", json={"method": "unmix", "history": [opened]})
+    assert problem_of(recovery) == "invalid-parameter"
+    assert recovery.json()["detail"].endswith("differs in practice")
+
+
+def test_other_applications_open_no_practice_rounds(server: ServerProcess) -> None:
+    response = server.try_open(practice=True)
+    assert problem_of(response) == "invalid-parameter"
+    assert "only the server of `ldprecover class` takes practice rounds" in response.text
+    assert server.open_round(practice=False)["practice"] is False
+
+
 @pytest.mark.parametrize(
     "text",
     [

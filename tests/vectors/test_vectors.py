@@ -152,6 +152,7 @@ def test_parameters() -> None:
             case["epsilon"],
             tuple(case["items"]),
             own(case),
+            practice=case.get("practice", False),
         )
         assert parameters.digest == case["digest"]
         assert parameters.oracle.p == pytest.approx(case["p"], rel=1e-14)

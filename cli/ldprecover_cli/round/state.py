@@ -155,6 +155,7 @@ def _show(status: "RoundStatus", title: str) -> None:
         "p": f"{status.p:.6g}, the probability that a report supports its user's item",
         "q": f"{status.q:.6g}, the probability that it supports another item",
         "digest": f"{status.digest}, the hash of the parameters",
+        "practice": status.practice or None,
         "verdict": status.verdict and attack_text(status.verdict.attack),
     }
     fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}

@@ -22,6 +22,7 @@ const OWN = ["hash_range", "subset_size"];
  * @property {number | null} subset_size
  * @property {number} p
  * @property {number} q
+ * @property {boolean} practice
  * @property {string} access
  * @property {string} digest
  * @property {string | null} question
@@ -90,6 +91,7 @@ export async function readRound(body, crypto) {
     items,
     d: items.length,
     own: ownParameter(body, protocol, name),
+    practice: field.flag(body, "practice"),
     access: field.text(body, "access"),
     digest: field.text(body, "digest"),
     question: field.shown(body, "question"),
@@ -114,6 +116,7 @@ export async function digestOf(round, crypto) {
     const utf8 = text(label);
     parts.push(u4(utf8.length), utf8);
   }
+  if (round.practice) parts.push(text("practice"));
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;
   for (const part of parts) {

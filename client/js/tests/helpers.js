@@ -45,8 +45,9 @@ export async function statedRound(fields = {}) {
     access: "open",
     ...fields,
   };
-  const { protocol, epsilon, items, hash_range, subset_size } = body;
-  const round = { protocol, epsilon, items, d: items.length, own: hash_range ?? subset_size };
+  const { protocol, epsilon, items, practice } = body;
+  const own = body.hash_range ?? body.subset_size;
+  const round = { protocol, epsilon, items, practice, d: items.length, own };
   const [p, q] = PROTOCOLS.get(protocol).chances(round);
   const thresholds = Object.fromEntries(
     Object.entries(PROTOCOLS.get(protocol).thresholds(round)).map(([name, value]) => [

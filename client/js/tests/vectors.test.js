@@ -31,6 +31,7 @@ test("digests, p and q of parameters", async () => {
     const round = {
       ...parametersOf({ ...fields, domain_size: fields.items.length }),
       items: fields.items,
+      practice: fields.practice,
     };
     assert.equal(await digestOf(round, await systemCrypto()), fields.digest);
     PROTOCOLS.get(fields.protocol)

@@ -123,6 +123,7 @@ class RoundExport:
             # in the file of every protocol, as the files before other protocols had it
             "hash_range": None,
             **parameters.own,
+            **({"practice": True} if parameters.practice else {}),
             "n": self.tally.n,
             "counts": self.tally.summary.tolist(),
             **({} if self.seed is None else {"seed": self.seed}),
@@ -165,6 +166,7 @@ class RoundExport:
                 fields["items"],
                 {field: document[field] for field in own_parameters() if field in document},
                 stored=True,
+                practice=document.get("practice") is True,
             ),
             Tally(fields["counts"], fields["n"]),
             seed=document.get("seed"),
@@ -229,6 +231,8 @@ class RoundExport:
                 raise ParameterError(f"history: the round {round.name} has other items")
             if round.question != self.question:
                 raise ParameterError(f"history: the round {round.name} asks another question")
+            if round.parameters.practice != self.parameters.practice:
+                raise ParameterError(f"history: the round {round.name} differs in practice")
             if round._rounds & self._rounds:
                 raise ParameterError("history: a round cannot be its own history")
         if not isinstance(request, RecoveryRequest):
@@ -248,6 +252,7 @@ def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
         ("protocol", first.protocol, second.protocol),
         ("epsilon", first.epsilon, second.epsilon),
         ("items", first.items, second.items),
+        ("practice", first.practice, second.practice),
         *(
             (name, first.own.get(name), second.own.get(name))
             for name in sorted({*first.own, *second.own})

@@ -33,7 +33,8 @@ class RoundParameters:
     character, no two with one `label_key`; item i is the i-th. With `stored`, for rounds that an
     earlier version opened, they may be longer and look the same. `parameter` is the protocol's own
     integer parameter, such as OLH's hash range; `own` has it by name. It is stored, so neither side
-    recomputes it; None takes the protocol's default when the round is opened.
+    recomputes it; None takes the protocol's default when the round is opened. A `practice` round
+    may be answered over plain http.
 
     Raises ParameterError.
 
@@ -45,6 +46,7 @@ class RoundParameters:
     items: tuple[str, ...]
     parameter: int | None = None
     stored: InitVar[bool] = False
+    practice: bool = False
 
     def __post_init__(self, stored: bool) -> None:
         object.__setattr__(self, "items", in_order(self.items))
@@ -59,7 +61,7 @@ class RoundParameters:
         own = "".join(f", {name} {value}" for name, value in self.own.items())
         return (
             f"RoundParameters({self.protocol}, epsilon {self.epsilon:g}{own}, "
-            f"{len(self.items):,} items)"
+            f"{len(self.items):,} items{', practice' if self.practice else ''})"
         )
 
     @classmethod
@@ -70,12 +72,13 @@ class RoundParameters:
         items: Iterable[str],
         own: Mapping[str, int | None],
         stored: bool = False,
+        practice: bool = False,
     ) -> Self:
         """Return the parameters of a round from the protocol's own parameters by name.
 
         Raises ParameterError also for a parameter of another protocol.
         """
-        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own), stored)
+        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own), stored, practice)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -103,11 +106,13 @@ class RoundParameters:
 
         Little-endian: the protocol's name in ASCII, a zero byte, epsilon as an IEEE double, hash
         range or subset size (0 for none) and the number of items as u4, then each label by
-        `text_bytes`.
+        `text_bytes`; for a practice round then "practice" in ASCII.
         """
         sha = hashlib.sha256(self.protocol.encode("ascii") + b"\0")
         sha.update(struct.pack("<dII", self.epsilon, self.parameter or 0, len(self.items)))
         sha.update(text_bytes(*self.items))
+        if self.practice:
+            sha.update(b"practice")
         return sha.hexdigest()
 
 

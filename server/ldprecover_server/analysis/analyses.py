@@ -396,6 +396,8 @@ class Analyses:
                 raise ParameterError(f"history: the round {stored.name} has other items")
             if stored.question != round.question:
                 raise ParameterError(f"history: the round {stored.name} asks another question")
+            if stored.practice != round.practice:
+                raise ParameterError(f"history: the round {stored.name} differs in practice")
             rounds[other.seq] = stored
         return list(rounds.values())
 

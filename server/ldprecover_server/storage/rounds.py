@@ -43,7 +43,7 @@ _ROUNDS = (
     .where(NOT_GONE)
 )
 
-_PARAMETERS = ("protocol", "epsilon", "parameter")
+_PARAMETERS = ("protocol", "epsilon", "parameter", "practice")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class StoredRound:
     protocol: str
     epsilon: float
     parameter: int | None
+    practice: bool
     p: float
     q: float
     domain_size: int
@@ -244,6 +245,7 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         tuple(decode_labels(read_labels(connection, seq))),
         row.parameter,
         stored=True,
+        practice=row.practice,
     )
 
 

@@ -45,6 +45,7 @@ rounds = sa.Table(
     _column("protocol", sa.String(16)),
     _column("epsilon", sa.Double),
     sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null for none
+    _column("practice", sa.Boolean),  # whether it may be answered over plain http
     _column("p", sa.Double),
     _column("q", sa.Double),
     _column("domain_size", sa.Integer),  # number of items

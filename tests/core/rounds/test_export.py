@@ -215,6 +215,22 @@ def test_rounds_of_other_questions_are_neither_added_nor_history() -> None:
         first.recover("unmix", history=[other])
 
 
+def test_practice_is_part_of_the_file_and_rounds_for_practice_stay_apart() -> None:
+    plain = of_letters("R1", [5, 0, 2, 3])
+    export = replace(plain, parameters=replace(plain.parameters, practice=True))
+    document = export.to_dict()
+    assert document["practice"] is True
+    assert "practice" not in plain.to_dict()
+    assert RoundExport.from_dict(document).parameters == export.parameters
+    for changed in (document | {"practice": 1}, plain.to_dict() | {"practice": True}):
+        with pytest.raises(ParameterError, match="was changed"):
+            RoundExport.from_dict(changed)
+    with pytest.raises(ParameterError, match="do not add: they differ in practice"):
+        export + of_letters("R2", [1, 1, 1, 1])
+    with pytest.raises(ParameterError, match="history: the round letters differs in practice"):
+        of_letters("R2", [1, 1, 1, 1]).recover("unmix", history=[export])
+
+
 def test_a_round_is_not_added_twice() -> None:
     both = of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1])
     with pytest.raises(ParameterError, match="R2 would count twice"):

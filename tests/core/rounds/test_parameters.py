@@ -28,6 +28,7 @@ def test_every_difference_changes_the_digest() -> None:
         RoundParameters("grr", 0.5, ("a", "b")),
         RoundParameters("grr", 0.5, ("ab", "c")),
         RoundParameters("grr", 0.5, ("a", "bc")),
+        RoundParameters("grr", 0.5, ("a", "bc"), practice=True),
     ]
     assert len({parameters.digest for parameters in rounds}) == len(rounds)
 

@@ -50,7 +50,7 @@ _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
-    *("access", "read_access", "retention"),
+    *("practice", "access", "read_access", "retention"),
     *TEXTS,
 )
 """Fields that a response copies from the stored round."""
@@ -82,7 +82,9 @@ def _open(services: Services, new: NewRound) -> Response:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
-    parameters = RoundParameters.named(new.protocol, new.epsilon, items, new.own)
+    parameters = RoundParameters.named(
+        new.protocol, new.epsilon, items, new.own, practice=new.practice
+    )
     stored, info = services.rounds.open(
         new.name,
         parameters,

@@ -44,6 +44,7 @@ def upgrade() -> None:
         _column("protocol", sa.String(16)),
         _column("epsilon", sa.Double()),
         sa.Column("parameter", sa.Integer),
+        _column("practice", sa.Boolean()),
         _column("p", sa.Double()),
         _column("q", sa.Double()),
         _column("domain_size", sa.Integer()),
