@@ -65,8 +65,7 @@ REFUSALS: dict[str, list[Row]] = {
         ("eta", 11, f"{ETA}11", "--eta 11"),
         ("eta", "aut", f"{ETA}'aut'", "--eta aut"),
         ("eta", True, f"{ETA}true", ""),
-        ("targets", 5, "targets must be a list or 'infer', not 5", ""),
-        ("targets", "infer", "history: targets are inferred from earlier rounds", ""),
+        ("targets", 5, "targets must be a list, not 5", ""),
         ("targets", ["a", 1.5], "targets.1 must be a string or an integer, not 1.5", ""),
         ("support", [2.0], "support.0 must be a number from 0 to 1, not 2.0", "--support 2"),
         (

@@ -187,20 +187,6 @@ def skewed_quantile(level: float, skewness: float) -> float:
     return (chi_squared_quantile(level, freedom) - freedom) / math.sqrt(2 * freedom)
 
 
-def skewed_tail(z: float, skewness: float) -> float:
-    """Return P(Z >= z) for the gamma law Z of mean 0, variance 1 and this skewness, of either sign.
-
-    The skewness may be negative.
-    """
-    if abs(skewness) >= _SYMMETRIC:
-        root = 6 / abs(skewness)
-        cube = 1 + skewness * z / 2
-        if cube <= 0:  # z is outside the support of the law
-            return 1.0 if skewness > 0 else 0.0
-        z = math.copysign(1.0, skewness) * ((math.cbrt(cube) - 1) * root + 1 / root)
-    return math.erfc(z / math.sqrt(2)) / 2
-
-
 def log_normal_tail(x: float) -> float:
     """Return ln P(Z >= x) of a standard normal Z, for any x."""
     if x < _FAR:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from ldprecover.errors import ParameterError
 from ldprecover.items import MAX_CANARIES, find_items
 from ldprecover_interface.base import (
     MAX_HISTORY,
@@ -100,10 +99,10 @@ class RecoveryRequest(Request):
         description="Assumed number of malicious users per genuine user, m/n; `auto` estimates it "
         "if the counts allow it.",
     )
-    targets: Annotated[list[str | int], Field(fail_fast=True)] | Literal["infer"] = Field(
+    targets: Annotated[list[str | int], Field(fail_fast=True)] = Field(
         default=[],
         description="Known target items, labels or indices; with targets the method is "
-        "LDPRecover*. `infer` takes the items that rose since the rounds of `history`.",
+        "LDPRecover*.",
     )
     method: str = Field(
         default="ldprecover", description="Recovery method: see GET /rounds/{id}/methods."
@@ -130,27 +129,19 @@ class RecoveryRequest(Request):
         default=[], description="Items, labels or indices, that are known to be held by nobody."
     )
 
-    @property
-    def infers_targets(self) -> bool:
-        """Whether the targets are the items that rose since the history."""
-        return self.targets == "infer"
-
     def core_request(self, labels: Callable[[], Sequence[str]]) -> recovery.RecoveryRequest:
-        """Return the core's request without the history, and without targets to infer.
+        """Return the core's request without the history.
 
         `labels` returns the labels of the items; it is called if the request names items. Raises
         ParameterError.
         """
         from ldprecover import recovery
 
-        targets = () if isinstance(self.targets, str) else self.targets
-        if self.infers_targets and not self.history:
-            raise ParameterError("history: targets are inferred from earlier rounds, so name some")
-        items = labels() if targets or self.canaries else ()
+        items = labels() if self.targets or self.canaries else ()
         return recovery.RecoveryRequest(
             self.method,
             self.eta,
-            find_items(targets, items),
+            find_items(self.targets, items),
             self.malicious_model,
             self.support,
             self.options,

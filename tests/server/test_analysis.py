@@ -1,4 +1,4 @@
-"""Methods, alarms and inferred targets over HTTP, from counts and from stored reports."""
+"""Methods and alarms over HTTP, from counts and from stored reports."""
 
 from typing import Any
 

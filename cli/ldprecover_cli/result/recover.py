@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.errors import check_items
 from ldprecover_cli.item_tables import Top, noise_note, print_items, to_show
 from ldprecover_cli.options import (
     CURRENT,
@@ -50,13 +50,6 @@ def recover(
     round: RoundArgument = CURRENT,
     *,
     target: KnownTargets = None,
-    infer_targets: Annotated[
-        bool,
-        Option(
-            "--infer-targets",
-            help="Use the items that rose since the rounds of --history as targets.",
-        ),
-    ] = False,
     eta: Eta = "0.2",
     method: RecoveryMethod = "auto",
     option: MethodOptions = None,
@@ -84,10 +77,6 @@ def recover(
 
     Example: ldprecover result recover cities --output cities.parquet
     """
-    if target and infer_targets:
-        raise UsageError("give either --target or --infer-targets")
-    if infer_targets and not history:
-        raise UsageError("--infer-targets needs --history")
     check_table_file(output)
     options, shares = method_options(option), support_of(support)
     with connected_to(round, url, key, others=history or ()) as (client, chosen):
@@ -98,7 +87,7 @@ def recover(
         result = client.recover(
             round,
             eta=number_or_text(eta),
-            targets="infer" if infer_targets else target or [],
+            targets=target or [],
             method=method,
             malicious_model=malicious_model,
             support=shares,

@@ -1,1 +1,1 @@
-"""Evidence of an attack: alarms, canaries and suspicious items."""
+"""Evidence of an attack: alarms and canaries."""

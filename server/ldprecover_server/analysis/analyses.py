@@ -357,14 +357,13 @@ class Analyses:
     ) -> Analysis[Recovery]:
         core = request.core_request(partial(self._rounds.items, round))
         history = self._history(round, request.history, key)
-        return self._recovery(round, is_complete, core, request.infers_targets, history)
+        return self._recovery(round, is_complete, core, history)
 
     def _recovery(
         self,
         round: RoundInfo,
         is_complete: bool,
         request: RecoveryRequest,
-        infers_targets: bool = False,
         history: Sequence[StoredRound] = (),
     ) -> Analysis[Recovery]:
         method, oracle = METHODS[request.method], round.oracle
@@ -374,9 +373,8 @@ class Analyses:
         reads = source != "counts" and method.refusal(oracle, _ALL_NEEDS) is None
         is_quick = not (reads or method.long) and oracle.domain_size <= _QUICK_ITEMS
         reader = method.name if reads else None
-        arguments = request, infers_targets
         return Analysis(
-            tasks.recovery, Recovery, round, arguments, reads, reader, is_quick, history
+            tasks.recovery, Recovery, round, (request,), reads, reader, is_quick, history
         )
 
     def _history(

@@ -1,7 +1,7 @@
 """The functions that workers run, and their results, packed and unpacked alike on both sides."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,13 +15,9 @@ from ldprecover.certificate.questions import (
     share_of_tickets,
 )
 from ldprecover.counting.tally import Tally
-from ldprecover.errors import ParameterError
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
-from ldprecover.evidence.suspects import suspects
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import (
-    AUTO,
-    METHODS,
     Recovery,
     RecoveryInputs,
     RecoveryRequest,
@@ -30,8 +26,6 @@ from ldprecover.recovery import (
 )
 
 T = TypeVar("T")
-
-_NO_SUSPECTS = "no item rose beyond noise, so no targets were taken"
 
 _ARRAY = 1
 """The MessagePack extension type of an array of doubles."""
@@ -82,35 +76,10 @@ def recovery(
     tally: Tally,
     reports: ReportSource | None,
     request: RecoveryRequest,
-    infers_targets: bool = False,
 ) -> Recovery:
-    """Return a recovery.
-
-    With `infers_targets` the targets are the items that rose since the history.
-    """
-    notes: tuple[str, ...] = ()
-    if infers_targets:
-        items = suspects(oracle, tally, tuple(request.history)).items
-        uses = METHODS[request.method].uses
-        request = replace(request, targets=items)
-        if request.method != AUTO and "history" not in uses:
-            request = replace(request, history=())
-        if not items:
-            # Without an attack, correcting for an assumed eta would only add noise.
-            zero_eta = ""
-            if "eta" in uses:
-                request, zero_eta = replace(request, eta=0.0), ", and eta is 0"
-            notes = (f"Targets were inferred: {_NO_SUSPECTS}{zero_eta}.",)
+    """Return a recovery."""
     frequencies = oracle.estimate(tally.counts(oracle), tally.n)
-    try:
-        result = run_method(
-            RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports)
-        )
-    except ParameterError as error:
-        if not notes:
-            raise
-        raise ParameterError(f"{error}; {_NO_SUSPECTS}") from error
-    return replace(result, notes=(*result.notes, *notes))
+    return run_method(RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports))
 
 
 def alarms(

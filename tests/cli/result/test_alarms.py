@@ -1,4 +1,4 @@
-"""Methods, alarms and inferred targets of a real server, as JSON and as text."""
+"""Methods and alarms of a real server, as JSON and as text."""
 
 import numpy as np
 import pytest
@@ -59,10 +59,3 @@ def test_canaries_are_named_by_label(on_server: Run, weeks: list[str]) -> None:
     recovered = on_server(f"result recover {at} --method ldprecover").words
     assert "does not use canaries" in recovered
     assert "'none'" in on_server(f"result recover {weeks[1]} --canary none").fails(2)
-
-
-def test_targets_are_inferred_from_history(on_server: Run, weeks: list[str]) -> None:
-    line = f"result recover {weeks[1]} --method ldprecover --infer-targets --eta 0.2"
-    recovery = on_server(f"{line} --history {weeks[0]} --json").json
-    assert {4, 9} <= set(recovery["targets"])
-    assert on_server(line).fails(2) == "--infer-targets needs --history"

@@ -132,7 +132,6 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
     ("options", "message"),
     [
         ("--target reno", "did you mean 'Reno, NV'"),
-        ("--infer-targets --target 'Reno, NV'", "give either --target or --infer-targets"),
         ("--method norm --option alpha", "--option takes a name and a value"),
         ("--method norm --option alpha=1 --option alpha=2", "--option alpha is given twice"),
         ("--support nowhere.txt", "cannot read nowhere.txt: No such file"),

@@ -11,7 +11,6 @@ from ldprecover.distributions import (
     chi_squared_quantile,
     poisson_quantile,
     skewed_quantile,
-    skewed_tail,
     split_law,
     upper_means,
 )
@@ -30,31 +29,6 @@ def test_the_skewed_quantile_is_close(level: float, skewness: float) -> None:
     assert skewed_quantile(level, skewness) == pytest.approx(
         stats.pearson3.ppf(level, skewness), rel=0.05
     )
-
-
-@pytest.mark.parametrize("skewness", [-1.0, -0.1, -1e-4, 0.0, 0.1, 1.0])
-@pytest.mark.parametrize("z", [-3.0, -0.5, 0.0, 1.5, 3.0])
-def test_the_skewed_tail_is_close(z: float, skewness: float) -> None:
-    assert skewed_tail(z, skewness) == pytest.approx(
-        stats.pearson3.sf(z, skewness), rel=0.25, abs=1e-3
-    )
-    assert skewed_tail(z, skewness) + skewed_tail(-z, -skewness) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("mean", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("least", [1e-3, 1e-6])
-def test_skewed_tail_is_conservative_far_out(mean: float, least: float) -> None:
-    """With half a count taken off. It may be some ten times too much, which is to err towards
-    silence.
-    """
-    count = stats.poisson.isf(least, mean)
-    exact = stats.poisson.sf(count - 1, mean)
-    assert exact <= skewed_tail((count - 0.5 - mean) / mean**0.5, mean**-0.5) <= 50 * exact
-
-
-def test_tail_beyond_the_support_is_zero() -> None:
-    assert skewed_tail(-3.0, 1.0) == 1
-    assert skewed_tail(3.0, -1.0) == 0
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (10, 0.01), (489, 0.38), (5000, 0.5)])
