@@ -160,7 +160,8 @@ def test_rate_limited_submission_waits_while_others_succeed(collector: Collector
 
     def answer(request: httpx.Request):
         if request.content != first:
-            begun.wait(60)
+            if request.method == "POST":
+                begun.wait(60)
             return collector(request)
         if len(keys) == 3:
             return collector(request)
