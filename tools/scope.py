@@ -18,7 +18,7 @@ from typing import Any
 LIMITS = {
     "source tokens": 245_300,
     "test tokens": 329_800,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 9_530,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 9_550,
     "columns of the table of rounds": 22,
     "HTTP calls": 24,
     "commands": 30,

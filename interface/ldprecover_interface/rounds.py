@@ -263,7 +263,8 @@ class Verdict(Message):
         description="Indices of items that reports raised, the most probable first."
     )
     top: Annotated[list[TopItem], Field(max_length=MAX_TOP)] = Field(
-        description="The most frequent items by the recommended recovery, the first first."
+        description="The most frequent items by the recommended recovery, the first first; none "
+        "if the noise exceeds what tells the items apart."
     )
 
 

@@ -14,6 +14,9 @@ from tests.conftest import ADMIN_KEY, ServerProcess
 from tests.page.conftest import Visitor, expect
 from tests.page.rounds import CITIES, MARKUP, poisoned, raised, report, shares
 
+from ldprecover import frequency_oracle
+from ldprecover.protocols import wire
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
@@ -401,7 +404,22 @@ def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
     assert note.startswith(sentence)
     page = visitor.open(f"#/rounds/{opened['name']}")
     expect(page.locator("figure > p").first).to_contain_text(note)
-    expect(page.locator(".lead")).to_contain_text("too few reports to compare items")
+    expect(page.locator(".lead")).to_contain_text("Too few reports to rank these items")
+    expect(tile(page, "Are they honest?")).to_contain_text("Too few reports to rank these items")
+    assert [row[0] for row in table(page)[1:]] == list(CITIES)
+
+
+def test_round_by_linear_hashing_says_why_it_names_no_item(
+    visitor: Visitor, server: ServerProcess
+) -> None:
+    opened = server.open_round("llh", items=[f"town {i}" for i in range(290)], epsilon=2.0)
+    report(server, opened, 4000)
+    fakes = np.repeat(frequency_oracle("llh", 2.0, 290).encode(np.array([250])), 400)
+    assert server.submit(opened["id"], wire.pack(fakes)).status_code == 202
+    page = visitor.open(f"#/rounds/{opened['name']}")
+    answer = server.post(f"/rounds/{opened['id']}/recover", json={"method": "auto"}).json()
+    assert answer["conclusions"]["suspects"] == []
+    expect(page.locator(".lead")).to_contain_text("No item is named: by linear hashing")
 
 
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:

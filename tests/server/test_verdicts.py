@@ -106,6 +106,16 @@ def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     assert verdict["least_malicious_share"] == certificate["least_malicious_share"]
 
 
+def test_verdict_has_no_first_items_where_noise_hides_them(start: Start) -> None:
+    app = start()
+    id = app.open_round("oue", 0.05, domain_size=8)
+    app.submit(id, reports_of(frequency_oracle("oue", 0.05, 8)).tobytes())
+    app.close_round(id)
+    compute(app)
+    assert app.get(f"/rounds/{id}/frequencies").json()["notes"]
+    assert verdict_of(app, id)["top"] == []
+
+
 def test_verdict_has_the_most_frequent_items(start: Start) -> None:
     """By the recovery; a long label is cut, and there may be fewer items than ten."""
     app = start()

@@ -40,6 +40,10 @@ _PERIOD = 30.0
 """Seconds after which rounds are found that another process closed."""
 
 
+_NOISE = "The noise exceeds "
+"""The beginning of the note that noise hides the order of the items."""
+
+
 class _ClaimedError(Exception):
     """Another process computes the verdict, or has."""
 
@@ -195,7 +199,8 @@ class Verdicts:
 def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     """Return the verdict of a recovery, alarms and a certificate, with the labels of the round."""
     estimates = result.recovery.recovered
-    top = np.argsort(-estimates, kind="stable")[:MAX_TOP].tolist()
+    is_blurred = any(note.startswith(_NOISE) for note in result.recovery.notes)
+    top = [] if is_blurred else np.argsort(-estimates, kind="stable")[:MAX_TOP].tolist()
     conclusions = result.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
     return Verdict(

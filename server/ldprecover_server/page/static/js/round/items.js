@@ -166,6 +166,7 @@ export function itemsChart(round, settings, signal, toggle, changed) {
           ? [{ name: "truth", colour: "truth", mark: "tick", values: truth.frequencies }]
           : []),
       ];
+      sort.options[0].disabled = isBlurred(estimates); // the best estimate
       const isUnranked = settings.sort === "estimate" && isBlurred(estimates);
       const by = isUnranked ? { ...settings, sort: "index" } : settings;
       sort.value = by.sort;

@@ -7,6 +7,13 @@ const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rou
 const NEAR_CERTAIN_SHARE = 0.1;
 const LEAST_SHOWN = 0.001; // `share` names no smaller one
 
+/** What the noise of a round says of its items. */
+export const BLURRED = "Too few reports to rank these items";
+
+/** What stands in place of a verdict that no attack shows, where noise hides the order of the items; else null. */
+export const noiseVerdict = ({ attack }, noise) =>
+  noise && ["none_seen", "cannot_be_seen"].includes(attack) ? { text: BLURRED, kind: "" } : null;
+
 /** The text of each verdict, and the class of its colour. */
 export const VERDICTS = {
   none_seen: { text: "No attack seen", kind: "good" },
@@ -59,10 +66,21 @@ export function named(indices, labels) {
 export function sentences(
   verdict,
   labels,
-  { noise = false, bar = null, isOpen = false, hasBand = true, hasEstimate = true, most = "" } = {},
+  {
+    noise = false,
+    isUnnamed = false,
+    bar = null,
+    isOpen = false,
+    hasBand = true,
+    hasEstimate = true,
+    most = "",
+  } = {},
 ) {
   const { attack, malicious_share: fake, least_malicious_share: least, raised } = verdict;
   const items = raised.length ? named(raised, labels) : null;
+  const unnamed = isUnnamed
+    ? " No item is named: by linear hashing each of the frequent reports supports many items alike."
+    : "";
   const proven =
     least >= LEAST_SHOWN
       ? `${atLeast(least)} of the reports are fake`
@@ -76,27 +94,27 @@ export function sentences(
     ? "Decide only by what the certified band shows"
     : "Do not decide by these reports";
   const end = isOpen ? " More reports are coming: this can change." : "";
-  const blurred = noise ? "There are too few reports to compare items: collect more first. " : "";
+  const blurred = noise ? `${BLURRED}: collect more first. ` : "";
   if (isProven(verdict) && !(verdict.attack_probability >= NEAR_CERTAIN))
     return [
-      `${blurred}${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : ""} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
+      `${blurred}${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : unnamed} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
       `${byBand}. Tickets in the next round keep fake reports out.${end}`,
     ];
   switch (attack) {
     case "near_certain":
       return [
-        `${blurred}Near certain attack: ${about}${items ? ` and raise ${items}` : ""}. The chart shows the best estimate.`,
+        `${blurred}Near certain attack: ${about}${items ? ` and raise ${items}` : ""}.${unnamed} The chart shows the best estimate.`,
         `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${end}`,
       ];
     case "possible":
       return [
-        `${blurred}An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}. The chart shows the best estimate.`,
+        `${blurred}An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}.${unnamed} The chart shows the best estimate.`,
         `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${end}`,
       ];
     case "none_seen":
       return noise
         ? [
-            "No attack seen, but there are too few reports to compare items: the noise is larger than their differences.",
+            `${BLURRED}: the noise is larger than their differences. No attack is seen.`,
             `Collect more reports before you compare items.${end}`,
           ]
         : [
@@ -105,7 +123,7 @@ export function sentences(
           ];
     case "cannot_be_seen":
       return [
-        `${noise ? "There are too few reports to compare items, and they" : "The reports of this round"} could not show an attack.${most && ` ${most}`}`,
+        `${noise ? `${BLURRED}, and they` : "The reports of this round"} could not show an attack.${most && ` ${most}`}`,
         `${byBand}. Tickets in the next round keep fake reports out.${end}`,
       ];
     default:
@@ -141,8 +159,8 @@ export function tiles(help = () => null) {
       { class: "tiles" },
       made.map((each) => each.root),
     ),
-    set({ n, state, verdict, bar, collectedBar }) {
-      const { text, kind } = VERDICTS[verdict.attack];
+    set({ n, state, verdict, bar, collectedBar, noise }) {
+      const { text, kind } = noiseVerdict(verdict, noise) ?? VERDICTS[verdict.attack];
       const { malicious_share: fake, least_malicious_share: least } = verdict;
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
       const isFake = isTold && fake >= 0.0005;
@@ -150,7 +168,12 @@ export function tiles(help = () => null) {
       const unproven = isSeen(verdict) && isFake ? "seen, not proven" : "none proven";
       const proven = least > 0 ? `${atLeast(least)} proven` : unproven;
       made[0].set(count(n), state);
-      made[1].set(text, probability(verdict), kind);
+      const more = [
+        text === BLURRED && VERDICTS[verdict.attack].text.toLowerCase(),
+        probability(verdict),
+        noise && isSeen(verdict) && BLURRED.toLowerCase(),
+      ];
+      made[1].set(text, more.filter(Boolean).join("; "), kind);
       made[2].set(
         isLarge ? atLeast(least) : isFake ? atLeast(fake) : isTold ? "none seen" : "–",
         isLarge ? "proven at 95\u00a0%" : least === null ? "" : proven,

@@ -231,6 +231,7 @@ function live({ main, query, signal }, round, estimates) {
       verdict,
       ...errorBars(estimates, best),
       noise: isBlurred(estimates),
+      isUnnamed: best?.notes.some((note) => note.startsWith("The frequent reports support many")),
       isOpen: round.state === "open",
       hasBand: !certificate?.isMissing(),
       most: certificate?.most() ?? "",

@@ -6,7 +6,7 @@ import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
 import { asked } from "../round/header.js";
-import { VERDICTS, fakeShare, isSeen } from "../round/verdict.js";
+import { VERDICTS, fakeShare, isSeen, noiseVerdict } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
@@ -131,9 +131,9 @@ function card(first, changed) {
           ? `open since ${day(round.opened_at)}`
           : `closed ${day(round.closed_at)}`;
       progress.textContent = `${plural(round.n, "report")}, ${date}`;
-      top.hidden = !round.verdict;
+      top.hidden = !round.verdict?.top.length;
       const now = JSON.stringify(round.verdict);
-      if (drawn !== now) fill(top, round.verdict && mostFrequent(round.verdict));
+      if (drawn !== now) fill(top, !top.hidden && mostFrequent(round.verdict));
       drawn = now;
     },
   };
@@ -162,7 +162,8 @@ function mostFrequent({ top, raised }) {
 /** A round's verdict in a few words. */
 function glance({ n, state, read_access: access, verdict }) {
   if (verdict) {
-    const { text, kind } = VERDICTS[verdict.attack];
+    const { text, kind } =
+      noiseVerdict(verdict, verdict.top.length === 0) ?? VERDICTS[verdict.attack];
     const fake = isSeen(verdict) && fakeShare(verdict);
     return { text: fake ? `${text}, ${fake} fake` : text, kind };
   }
