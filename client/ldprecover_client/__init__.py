@@ -30,11 +30,11 @@ _MODULES = {
     "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InsecureTransportWarning "
     "InvalidAnswerError LedgerError LimitError RefusedError ServerError UnansweredError "
     "UnknownItemError UnknownProtocolError",
-    "http": "AsyncClient Client",
+    "http": "Client",
     "ledger": "Entry Ledger",
     "population": "Population",
     "progress": "progress_bar",
-    "reporter": "AsyncReporter Receipt Reporter",
+    "reporter": "Receipt Reporter",
     "retries": "Retries",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}

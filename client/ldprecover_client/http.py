@@ -1,8 +1,7 @@
-"""Synchronous and asynchronous HTTP clients; `calls` has their requests, `retries` the policy."""
+"""The HTTP client; `calls` has its requests, `retries` its policy."""
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import functools
 import os
@@ -10,12 +9,11 @@ import random
 import ssl
 import time
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
 from ipaddress import ip_address
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ldprecover_client import calls
 from ldprecover_client._httpx import httpx
@@ -47,15 +45,10 @@ MAX_ANSWER_BYTES = 64 << 20
 
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _MAX_CONNECTIONS = 100
-# httpcore's pool scans its connections quadratically at the start and end of each request: 100
-# users on 100 connections take twice the processor time of 100 users on 20.
-_MAX_ASYNC_CONNECTIONS = 20
 Transport = httpx.BaseTransport
 """Carries requests in place of the network, as httpx defines it."""
-AsyncTransport = httpx.AsyncBaseTransport
 
 T = TypeVar("T")
-AnyTransport = TypeVar("AnyTransport", Transport, AsyncTransport)
 
 
 def server_url(url: str) -> str:
@@ -126,10 +119,27 @@ def warn_if_unencrypted(url: str, secret: str, *, stacklevel: int = 2) -> None:
         _warned.add(warning)  # not reached if a filter turns the warning into an error
 
 
-class _BaseClient(ABC, Generic[AnyTransport]):
-    """Everything that both clients share: all but sending and waiting."""
+class Client:
+    """A client of a server. A context manager; threads may share it.
 
-    _default_sleep: Callable[[float], Any]
+    `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
+    of a request, such as one read, and `deadline` the seconds until the whole body of the response
+    is read; it is not applied while the head arrives. `analysis_timeout` replaces both
+    for `recover`, `certify` and `alarms`: by default a server queues an analysis of a caller with a
+    key for up to 600 seconds and computes for up to 600, and without a key for a tenth of that.
+    `transport` is an httpx transport to use instead of the network; `sleep`, `clock` and `rng` are
+    the waiting, time and randomness of retries.
+
+    Every call raises RefusedError for a problem that the server states, UnansweredError after the
+    last retry, InvalidAnswerError or InconsistentRoundError for a response that does not fit the
+    interface, and ArgumentError for an argument that cannot be sent. A round reference is an id, a
+    name or "current".
+
+        with Client("http://localhost:8000", key=key) as client:
+            client.open_round(name="drinks", protocol="oue", epsilon=1.0, items=["tea", "coffee"])
+            client.frequencies("lunch").to_frame()
+            client.recover("cities").recovered
+    """
 
     def __init__(
         self,
@@ -140,8 +150,8 @@ class _BaseClient(ABC, Generic[AnyTransport]):
         deadline: float = 300.0,
         analysis_timeout: float = 1230.0,
         retries: Retries | None = None,
-        transport: AnyTransport | None = None,
-        sleep: Callable[[float], Any] | None = None,
+        transport: Transport | None = None,
+        sleep: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
@@ -160,140 +170,17 @@ class _BaseClient(ABC, Generic[AnyTransport]):
         self._key = key
         self._timeout, self._deadline, self._analysis_timeout = timeout, deadline, analysis_timeout
         self._retries = retries or Retries()
-        self._transport: AnyTransport | None = transport
-        self._sleep = sleep or self._default_sleep
-        self._clock, self._rng = clock, rng or random.Random()
+        self._transport = transport
+        self._sleep, self._clock, self._rng = sleep, clock, rng or random.Random()
         self._connect()
 
     def _connect(self) -> None:
         try:
-            self._open()
+            self._http = httpx.Client(**self._settings())
         except (httpx.InvalidURL, ValueError):  # whose text may have a part of a password
             raise ArgumentError(
                 "the environment has an invalid proxy: see HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             ) from None
-
-    @abstractmethod
-    def _open(self) -> None:
-        """Make the connections, with the settings as they are now."""
-
-    def for_server(self, url: str) -> Self:
-        """Return a client of another server with the same settings but no key."""
-        other = copy.copy(self)
-        other.url, other._key, other.has_key = server_url(url), None, False
-        other._connect()
-        return other
-
-    def _settings(self, connections: int) -> JsonObject:
-        headers = {
-            "Accept": "application/json, application/problem+json",
-            # The limit on responses counts bytes; a compressed one could expand to any size.
-            "Accept-Encoding": "identity",
-            "User-Agent": f"ldprecover-client/{_installed_version('ldprecover')}",
-        }
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        return {
-            "headers": headers,
-            "timeout": min(self._timeout, self._deadline),
-            "transport": self._transport,
-            "verify": _tls_context(httpx.URL(self.url).scheme, *map(os.environ.get, _CERTIFICATES)),
-            "limits": httpx.Limits(
-                max_connections=connections, max_keepalive_connections=connections
-            ),
-            # A cookie could link the reports of one user.
-            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            # A proxy from the environment cannot reach this machine.
-            "trust_env": not is_loopback(self.url),
-            # Reports and keys go to the server that the user named, and to no other.
-            "follow_redirects": False,
-        }
-
-    def _request(self, call: Call[Any]) -> JsonObject:
-        return {
-            "method": call.method,
-            "url": self.url + call.path,
-            "headers": call.headers,
-            "content": call.content,
-        }
-
-    def _backoff(self) -> Backoff:
-        return Backoff(self._retries, self._clock(), self._clock, self._rng.random)
-
-    def _pause(self, call: Call[Any], backoff: Backoff, outcome: Outcome) -> float | None:
-        """Return the seconds until the next send, or None if this response is final."""
-        if isinstance(outcome, Answer) and outcome.status < 400:
-            return None
-        return backoff.pause(self.url, call, outcome)
-
-    def _parse(self, call: Call[T], backoff: Backoff, answer: Outcome) -> T:
-        """Return the parsed final response; set `in_doubt` of a RefusedError."""
-        assert isinstance(answer, Answer)  # after an error `_pause` never returns None
-        try:
-            return call.parse(answer)
-        except RefusedError as error:
-            error.in_doubt = backoff.in_doubt
-            raise
-
-    def _submission(
-        self, reference: str, packed: bytes, key: str, ticket: str | None
-    ) -> Call[Accepted]:
-        if ticket is not None and self.is_network:
-            warn_if_unencrypted(self.url, "ticket", stacklevel=3)
-        return calls.submit(reference, packed, key, ticket=ticket)
-
-
-def _too_late(seconds: float) -> httpx.ReadTimeout:
-    return httpx.ReadTimeout(f"no whole answer in {seconds:g} seconds")
-
-
-class _Body:
-    """Collects a response body of at most MAX_ANSWER_BYTES."""
-
-    def __init__(self, call: Call[Any], response: httpx.Response) -> None:
-        self._call = call
-        self._response = response
-        self._pieces = bytearray()
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise InvalidAnswerError(f"{call}: the answer is compressed, which was not asked for")
-
-    def add(self, piece: bytes) -> None:
-        self._pieces += piece
-        if len(self._pieces) > MAX_ANSWER_BYTES:
-            raise InvalidAnswerError(
-                f"{self._call}: the answer is larger than {MAX_ANSWER_BYTES} bytes"
-            )
-
-    def answer(self) -> Answer:
-        return Answer(self._response.status_code, self._response.headers, bytes(self._pieces))
-
-
-class Client(_BaseClient[Transport]):
-    """A client of a server. A context manager; threads may share it.
-
-    `key` is an access key, for the calls that need one. `timeout` limits the seconds of each step
-    of a request, such as one read, and `deadline` the seconds until the whole body of the response
-    is read; only `AsyncClient` applies it while the head arrives. `analysis_timeout` replaces both
-    for `recover`, `certify` and `alarms`: by default a server queues an analysis of a caller with a
-    key for up to 600 seconds and computes for up to 600, and without a key for a tenth of that.
-    `transport` is an httpx transport to use instead of the network; `sleep`, `clock` and `rng` are
-    the waiting, time and randomness of retries.
-
-    Every call raises RefusedError for a problem that the server states, UnansweredError after the
-    last retry, InvalidAnswerError or InconsistentRoundError for a response that does not fit the
-    interface, and ArgumentError for an argument that cannot be sent. A round reference is an id, a
-    name or "current".
-
-        with Client("http://localhost:8000", key=key) as client:
-            client.open_round(name="drinks", protocol="oue", epsilon=1.0, items=["tea", "coffee"])
-            client.frequencies("lunch").to_frame()
-            client.recover("cities").recovered
-    """
-
-    _default_sleep = staticmethod(time.sleep)
-
-    def _open(self) -> None:
-        self._http = httpx.Client(**self._settings(_MAX_CONNECTIONS))
 
     def __enter__(self) -> Self:
         return self
@@ -304,6 +191,13 @@ class Client(_BaseClient[Transport]):
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+    def for_server(self, url: str) -> Self:
+        """Return a client of another server with the same settings but no key."""
+        other = copy.copy(self)
+        other.url, other._key, other.has_key = server_url(url), None, False
+        other._connect()
+        return other
 
     def open_round(
         self,
@@ -390,7 +284,9 @@ class Client(_BaseClient[Transport]):
         Every retry sends the same bytes under the same key. A `ticket` admits one report and
         replaces both keys.
         """
-        return self._call(self._submission(reference, packed, key, ticket))
+        if ticket is not None and self.is_network:
+            warn_if_unencrypted(self.url, "ticket")
+        return self._call(calls.submit(reference, packed, key, ticket=ticket))
 
     def frequencies(self, reference: str) -> Frequencies:
         """Return the round's unbiased estimates, with the labels of its items."""
@@ -454,27 +350,70 @@ class Client(_BaseClient[Transport]):
         return isinstance(outcome, Answer) and outcome.status == 200
 
     def _call(self, call: Call[T]) -> T:
-        backoff = self._backoff()
-        while (delay := self._pause(call, backoff, answer := self._send(call))) is not None:
+        """Return the parsed final response; set `in_doubt` of a RefusedError."""
+        backoff = Backoff(self._retries, self._clock(), self._clock, self._rng.random)
+        while (delay := backoff.pause(self.url, call, outcome := self._send(call))) is not None:
             self._sleep(delay)
-        return self._parse(call, backoff, answer)
+        assert isinstance(outcome, Answer)  # `pause` raises after the last error
+        try:
+            return call.parse(outcome)
+        except RefusedError as error:
+            error.in_doubt = backoff.in_doubt
+            raise
 
     def _send(self, call: Call[Any]) -> Outcome:
-        request, seconds = self._request(call), self._deadline
+        timeout, seconds = min(self._timeout, self._deadline), self._deadline
+        read_timeout = timeout
         if call.is_analysis:
-            seconds = self._analysis_timeout
-            request["timeout"] = httpx.Timeout(self._timeout, read=seconds)
-        end = time.monotonic() + seconds
+            read_timeout = seconds = self._analysis_timeout
+        end, body = time.monotonic() + seconds, bytearray()
         try:
-            with self._http.stream(**request) as response:
-                body = _Body(call, response)
+            with self._http.stream(
+                call.method,
+                self.url + call.path,
+                headers=call.headers,
+                content=call.content,
+                timeout=httpx.Timeout(timeout, read=read_timeout),
+            ) as response:
+                if response.headers.get("content-encoding", "identity").lower() != "identity":
+                    raise InvalidAnswerError(
+                        f"{call}: the answer is compressed, which was not asked for"
+                    )
                 for piece in response.iter_bytes():
-                    body.add(piece)
+                    body += piece
+                    if len(body) > MAX_ANSWER_BYTES:
+                        raise InvalidAnswerError(
+                            f"{call}: the answer is larger than {MAX_ANSWER_BYTES} bytes"
+                        )
                     if time.monotonic() > end:
-                        return _too_late(seconds)
+                        return httpx.ReadTimeout(f"no whole answer in {seconds:g} seconds")
         except httpx.TransportError as error:
             return error
-        return body.answer()
+        return Answer(response.status_code, response.headers, bytes(body))
+
+    def _settings(self) -> JsonObject:
+        headers = {
+            "Accept": "application/json, application/problem+json",
+            # The limit on responses counts bytes; a compressed one could expand to any size.
+            "Accept-Encoding": "identity",
+            "User-Agent": f"ldprecover-client/{_installed_version('ldprecover')}",
+        }
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return {
+            "headers": headers,
+            "transport": self._transport,
+            "verify": _tls_context(httpx.URL(self.url).scheme, *map(os.environ.get, _CERTIFICATES)),
+            "limits": httpx.Limits(
+                max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS
+            ),
+            # A cookie could link the reports of one user.
+            "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            # A proxy from the environment cannot reach this machine.
+            "trust_env": not is_loopback(self.url),
+            # Reports and keys go to the server that the user named, and to no other.
+            "follow_redirects": False,
+        }
 
 
 def with_sleep(client: Client, sleep: Callable[[float], object]) -> Client:
@@ -482,64 +421,3 @@ def with_sleep(client: Client, sleep: Callable[[float], object]) -> Client:
     other = copy.copy(client)
     other._sleep = sleep
     return other
-
-
-class AsyncClient(_BaseClient[AsyncTransport]):
-    """The calls of a reporting user, for asyncio. An async context manager; see `Client`.
-
-        async with AsyncClient("http://localhost:8000") as client:
-            await AsyncReporter(client, "lunch").report("soup")
-
-    Arguments and errors are those of `Client`, with a `sleep` that is awaited.
-    """
-
-    _default_sleep = staticmethod(asyncio.sleep)
-
-    def _open(self) -> None:
-        self._http = httpx.AsyncClient(**self._settings(_MAX_ASYNC_CONNECTIONS))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def parameters(self, reference: str) -> Round:
-        """Return the checked, immutable parameters of a round."""
-        return await self._call(calls.parameters(reference))
-
-    async def submit(
-        self,
-        reference: str,
-        packed: bytes,
-        key: str,
-        *,
-        ticket: str | None = None,
-    ) -> Accepted:
-        """Send packed reports as one submission under an idempotency key; see `Client.submit`."""
-        return await self._call(self._submission(reference, packed, key, ticket))
-
-    async def _call(self, call: Call[T]) -> T:
-        backoff = self._backoff()
-        while (delay := self._pause(call, backoff, answer := await self._send(call))) is not None:
-            await self._sleep(delay)
-        return self._parse(call, backoff, answer)
-
-    async def _send(self, call: Call[Any]) -> Outcome:
-        try:
-            async with (
-                asyncio.timeout(self._deadline),
-                self._http.stream(**self._request(call)) as response,
-            ):
-                body = _Body(call, response)
-                async for piece in response.aiter_bytes():
-                    body.add(piece)
-        except httpx.TransportError as error:
-            return error
-        except TimeoutError:
-            return _too_late(self._deadline)
-        return body.answer()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import operator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from ldprecover.errors import ParameterError
 from ldprecover.items import label_indices
@@ -26,7 +25,7 @@ from ldprecover_client.errors import (
     UnansweredError,
     UnknownItemError,
 )
-from ldprecover_client.http import AsyncClient, Client, server_url, warn_if_unencrypted
+from ldprecover_client.http import Client, server_url, warn_if_unencrypted
 from ldprecover_client.ledger import Entry, Ledger
 from ldprecover_interface.submissions import Accepted
 
@@ -39,7 +38,6 @@ e^2 = 7.4: an observer with even odds becomes at most 88 % sure of the value.
 Value = str | int | float
 _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
-AnyClient = TypeVar("AnyClient", Client, AsyncClient)
 
 
 @dataclass(frozen=True)
@@ -59,162 +57,6 @@ class Receipt:
     duplicate: bool = False
     reason: str | None = None
     round_name: str | None = None
-
-
-class _BaseReporter(Generic[AnyClient]):
-    """Everything that both reporters share: every decision, and no network I/O."""
-
-    _client_class: type[AnyClient]
-
-    def __init__(
-        self,
-        server: str | AnyClient,
-        round: str | Round = "current",
-        *,
-        ledger: Ledger | None = None,
-        max_epsilon: float = MAX_EPSILON,
-        key: str | None = None,
-        ticket: str | None = None,
-    ) -> None:
-        if not max_epsilon > 0:
-            raise ArgumentError("max_epsilon must be above 0")
-        if isinstance(server, str):
-            self._shared: AnyClient | None = None
-            self._url = server_url(server)
-            self._has_key, is_network = key is not None, True
-        elif key is not None:
-            raise ArgumentError("key must be given to the client that is shared")
-        else:
-            self._shared, self._url = server, server.url
-            self._has_key, is_network = server.has_key, server.is_network
-        self._key = key
-        self._round = round
-        self.ledger = Ledger() if ledger is None else ledger
-        self._max_epsilon = max_epsilon
-        self._ticket = None if ticket is None else validate_ticket(ticket)
-        for name, secret in (("key", key), ("ticket", ticket)):
-            if secret is not None and is_network:
-                warn_if_unencrypted(self._url, name, stacklevel=2)
-
-    def _client(self, url: str) -> AnyClient | nullcontext[AnyClient]:
-        """Return the context of a client of a server; a shared client stays open after it."""
-        is_same = url == self._url
-        if self._shared is not None:
-            return nullcontext(self._shared) if is_same else self._shared.for_server(url)
-        # Other servers do not get the key.
-        return self._client_class(url, key=self._key if is_same else None)
-
-    def _claim(self, round_: Round, value: Value) -> tuple[Entry, bool]:
-        """Return the round's entry in the ledger, and whether this call perturbed the value."""
-        parameters = round_.parameters
-        if parameters.epsilon > self._max_epsilon:
-            raise EpsilonTooHighError(
-                f"the round asks for epsilon {parameters.epsilon:g}, above your limit of "
-                f"{self._max_epsilon:g}"
-            )
-        item = _item(parameters, value)
-
-        def perturb() -> bytes:
-            self._check_access(round_, self._ticket)
-            # Without a generator `perturb` uses the operating system's randomness.
-            return pack(parameters.oracle.perturb([item]))
-
-        entry, new = self.ledger.claim(
-            server_url=self._url,
-            round_id=round_.id,
-            digest=round_.digest,
-            epsilon=parameters.epsilon,
-            perturb=perturb,
-            ticket=self._ticket,
-            round_name=round_.name,
-            question=round_.question,
-        )
-        if not new and entry.state == "pending" and entry.server_url != self._url:
-            # The bytes and their key are for that server only. This one may claim any round id.
-            raise InconsistentRoundError(
-                f"the report to this round was made for {entry.server_url}"
-            )
-        if entry.state == "accepted":
-            raise AlreadyReportedError(
-                "this round has your report; a second would cost epsilon once more"
-            )
-        if entry.state == "refused":
-            raise AlreadyReportedError(
-                f"the server refused your report to this round for good: {entry.reason}"
-            )
-        if not new:
-            self._check_access(round_, self._ticket or entry.ticket)
-        return entry, new
-
-    def _check_access(self, round_: Round, ticket: str | None) -> None:
-        """Raise AccessError if the round certainly rejects reports with this key or ticket."""
-        if round_.access == "ticket":
-            if ticket is None:
-                raise AccessError(
-                    "this round takes reports with tickets alone: give one of its tickets", "ticket"
-                )
-        elif round_.access == "key":
-            if not self._has_key or self._ticket is not None:
-                also = "" if self._ticket is None else ", and no tickets"
-                raise AccessError(
-                    f"this round takes reports with a report key alone{also}: give a report key",
-                    "key",
-                )
-        elif round_.access == "open":
-            if self._ticket is not None:
-                raise AccessError("this round takes no tickets: report without one", None)
-        else:
-            raise AccessError(
-                f"this version knows no rounds of access {round_.access[:64]!r}", None
-            )
-
-    def _begin_try(self, entry: Entry, ticket: str | None) -> Entry:
-        """Return an entry as it must be sent; a try under a ticket is recorded first."""
-        return entry if ticket is None else self.ledger.begin_try(entry.round_id, ticket)
-
-    def _accepted(self, entry: Entry, answer: Accepted, resent: bool) -> Receipt:
-        """Check the answer to a submission and settle its entry."""
-        if answer.accepted != 1 or answer.round != entry.round_id:
-            raise InvalidAnswerError(
-                "the server answers for other reports than the one it was sent"
-            )
-        self.ledger.settle(entry.round_id, "accepted")
-        return Receipt(
-            entry.round_id,
-            entry.epsilon,
-            "accepted",
-            resent,
-            answer.duplicate,
-            round_name=entry.round_name,
-        )
-
-    def _failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
-        """Settle an entry that the server will never take; leave all others pending.
-
-        A RefusedError gets a note that says whether and how the report can still be counted.
-        """
-        state: Literal["pending", "refused"] = "pending"
-        if entry.ticket is not None and _was_not_taken(error):
-            self.ledger.end_try(entry.round_id)
-        if isinstance(error, RefusedError):
-            note = _PENDING
-            if entry.ticket is not None and error.slug in _TICKET_PROBLEMS:
-                in_doubt = error.in_doubt or entry.open_tries > 1  # one is this try
-                note = _KEEPS_TICKET if in_doubt else _ANOTHER_TICKET
-                if error.slug == "idempotency-key-reused":
-                    note = f"{_USED_TICKET}; {note}"
-            elif _is_final(error):
-                self.ledger.settle(entry.round_id, "refused", str(error))
-                state, note = "refused", _REFUSED
-            error.add_note(note)
-        return Receipt(
-            entry.round_id,
-            entry.epsilon,
-            state,
-            resent,
-            reason=str(error),
-            round_name=entry.round_name,
-        )
 
 
 _TICKET_PROBLEMS = ("invalid-ticket", "idempotency-key-reused")
@@ -286,7 +128,7 @@ def _number_item(value: Value) -> int:
         raise UnknownItemError("in this round a value is a number from -1 to 1") from None
 
 
-class Reporter(_BaseReporter[Client]):
+class Reporter:
     """Reports one user's value to a round, once, over HTTP.
 
     It fetches and checks the round's parameters, perturbs the value once with the operating
@@ -306,7 +148,35 @@ class Reporter(_BaseReporter[Client]):
     every earlier try had its ticket refused or never reached the server.
     """
 
-    _client_class = Client
+    def __init__(
+        self,
+        server: str | Client,
+        round: str | Round = "current",
+        *,
+        ledger: Ledger | None = None,
+        max_epsilon: float = MAX_EPSILON,
+        key: str | None = None,
+        ticket: str | None = None,
+    ) -> None:
+        if not max_epsilon > 0:
+            raise ArgumentError("max_epsilon must be above 0")
+        if isinstance(server, str):
+            self._shared: Client | None = None
+            self._url = server_url(server)
+            self._has_key, is_network = key is not None, True
+        elif key is not None:
+            raise ArgumentError("key must be given to the client that is shared")
+        else:
+            self._shared, self._url = server, server.url
+            self._has_key, is_network = server.has_key, server.is_network
+        self._key = key
+        self._round = round
+        self.ledger = Ledger() if ledger is None else ledger
+        self._max_epsilon = max_epsilon
+        self._ticket = None if ticket is None else validate_ticket(ticket)
+        for name, secret in (("key", key), ("ticket", ticket)):
+            if secret is not None and is_network:
+                warn_if_unencrypted(self._url, name, stacklevel=2)
 
     def report(self, value: Value) -> Receipt:
         """Report a value: an item's label (always a str) or its index (always an int).
@@ -345,54 +215,126 @@ class Reporter(_BaseReporter[Client]):
     def _deliver(
         self, client: Client, entry: Entry, ticket: str | None, resent: bool
     ) -> tuple[Receipt, _Failure | None]:
-        entry = self._begin_try(entry, ticket)
+        if ticket is not None:
+            entry = self.ledger.begin_try(entry.round_id, ticket)
         try:
             answer = client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
             return self._accepted(entry, answer, resent), None
         except _FAILURES as error:
             return self._failed(entry, error, resent), error
 
+    def _client(self, url: str) -> Client | nullcontext[Client]:
+        """Return the context of a client of a server; a shared client stays open after it."""
+        is_same = url == self._url
+        if self._shared is not None:
+            return nullcontext(self._shared) if is_same else self._shared.for_server(url)
+        # Other servers do not get the key.
+        return Client(url, key=self._key if is_same else None)
 
-class AsyncReporter(_BaseReporter[AsyncClient]):
-    """`Reporter` for asyncio. The ledger is written in a thread.
-
-        await AsyncReporter("http://localhost:8000", "lunch").report("soup")
-
-    Arguments and errors are those of `Reporter`.
-    """
-
-    _client_class = AsyncClient
-
-    async def report(self, value: Value) -> Receipt:
-        """Report a value; see `Reporter.report`."""
-        async with self._client(self._url) as client:
-            round_ = self._round
-            if isinstance(round_, str):
-                round_ = await client.parameters(round_)
-            entry, new = await asyncio.to_thread(self._claim, round_, value)
-            receipt, error = await self._deliver(
-                client, entry, self._ticket or entry.ticket, not new
+    def _claim(self, round_: Round, value: Value) -> tuple[Entry, bool]:
+        """Return the round's entry in the ledger, and whether this call perturbed the value."""
+        parameters = round_.parameters
+        if parameters.epsilon > self._max_epsilon:
+            raise EpsilonTooHighError(
+                f"the round asks for epsilon {parameters.epsilon:g}, above your limit of "
+                f"{self._max_epsilon:g}"
             )
-        if error is not None:
-            raise error
-        return receipt
+        item = _item(parameters, value)
 
-    async def resume(self) -> tuple[Receipt, ...]:
-        """Send every pending report of the ledger again; see `Reporter.resume`."""
-        receipts = []
-        for entry in await asyncio.to_thread(self.ledger.pending):
-            async with self._client(entry.server_url) as client:
-                receipts.append((await self._deliver(client, entry, entry.ticket, True))[0])
-        return tuple(receipts)
+        def perturb() -> bytes:
+            self._check_access(round_, self._ticket)
+            # Without a generator `perturb` uses the operating system's randomness.
+            return pack(parameters.oracle.perturb([item]))
 
-    async def _deliver(
-        self, client: AsyncClient, entry: Entry, ticket: str | None, resent: bool
-    ) -> tuple[Receipt, _Failure | None]:
-        entry = await asyncio.to_thread(self._begin_try, entry, ticket)
-        try:
-            answer = await client.submit(
-                entry.round_id, entry.packed, entry.key, ticket=entry.ticket
+        entry, new = self.ledger.claim(
+            server_url=self._url,
+            round_id=round_.id,
+            digest=round_.digest,
+            epsilon=parameters.epsilon,
+            perturb=perturb,
+            ticket=self._ticket,
+            round_name=round_.name,
+            question=round_.question,
+        )
+        if not new and entry.state == "pending" and entry.server_url != self._url:
+            # The bytes and their key are for that server only. This one may claim any round id.
+            raise InconsistentRoundError(
+                f"the report to this round was made for {entry.server_url}"
             )
-            return await asyncio.to_thread(self._accepted, entry, answer, resent), None
-        except _FAILURES as error:
-            return await asyncio.to_thread(self._failed, entry, error, resent), error
+        if entry.state == "accepted":
+            raise AlreadyReportedError(
+                "this round has your report; a second would cost epsilon once more"
+            )
+        if entry.state == "refused":
+            raise AlreadyReportedError(
+                f"the server refused your report to this round for good: {entry.reason}"
+            )
+        if not new:
+            self._check_access(round_, self._ticket or entry.ticket)
+        return entry, new
+
+    def _check_access(self, round_: Round, ticket: str | None) -> None:
+        """Raise AccessError if the round certainly rejects reports with this key or ticket."""
+        if round_.access == "ticket":
+            if ticket is None:
+                raise AccessError(
+                    "this round takes reports with tickets alone: give one of its tickets", "ticket"
+                )
+        elif round_.access == "key":
+            if not self._has_key or self._ticket is not None:
+                also = "" if self._ticket is None else ", and no tickets"
+                raise AccessError(
+                    f"this round takes reports with a report key alone{also}: give a report key",
+                    "key",
+                )
+        elif round_.access == "open":
+            if self._ticket is not None:
+                raise AccessError("this round takes no tickets: report without one", None)
+        else:
+            raise AccessError(
+                f"this version knows no rounds of access {round_.access[:64]!r}", None
+            )
+
+    def _accepted(self, entry: Entry, answer: Accepted, resent: bool) -> Receipt:
+        """Check the answer to a submission and settle its entry."""
+        if answer.accepted != 1 or answer.round != entry.round_id:
+            raise InvalidAnswerError(
+                "the server answers for other reports than the one it was sent"
+            )
+        self.ledger.settle(entry.round_id, "accepted")
+        return Receipt(
+            entry.round_id,
+            entry.epsilon,
+            "accepted",
+            resent,
+            answer.duplicate,
+            round_name=entry.round_name,
+        )
+
+    def _failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
+        """Settle an entry that the server will never take; leave all others pending.
+
+        A RefusedError gets a note that says whether and how the report can still be counted.
+        """
+        state: Literal["pending", "refused"] = "pending"
+        if entry.ticket is not None and _was_not_taken(error):
+            self.ledger.end_try(entry.round_id)
+        if isinstance(error, RefusedError):
+            note = _PENDING
+            if entry.ticket is not None and error.slug in _TICKET_PROBLEMS:
+                in_doubt = error.in_doubt or entry.open_tries > 1  # one is this try
+                note = _KEEPS_TICKET if in_doubt else _ANOTHER_TICKET
+                if error.slug == "idempotency-key-reused":
+                    note = f"{_USED_TICKET}; {note}"
+            elif _is_final(error):
+                self.ledger.settle(entry.round_id, "refused", str(error))
+                state, note = "refused", _REFUSED
+            error.add_note(note)
+        return Receipt(
+            entry.round_id,
+            entry.epsilon,
+            state,
+            resent,
+            reason=str(error),
+            round_name=entry.round_name,
+        )

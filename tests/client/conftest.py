@@ -1,6 +1,5 @@
 """A fake server that follows the HTTP interface, in memory or on a socket, with faults."""
 
-import asyncio
 import functools
 import json
 import threading
@@ -18,8 +17,6 @@ from tests.client.messages import round_message
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
 from ldprecover_client import (
-    AsyncClient,
-    AsyncReporter,
     Client,
     Ledger,
     Reporter,
@@ -162,9 +159,9 @@ class Collector:
             202, json={"round": round_["id"], "accepted": len(reports), "duplicate": duplicate}
         )
 
-    def client(self, **options) -> Client:
+    def client(self, url: str = URL, **options) -> Client:
         """Return a client of this collector."""
-        return Client(self.URL, transport=httpx.MockTransport(self), **options)
+        return Client(url, transport=httpx.MockTransport(self), **options)
 
     @property
     def sent(self) -> list[tuple[str, bytes]]:
@@ -243,34 +240,6 @@ class Stub:
         return [f"{request.method} {request.url.path}" for request in self.requests]
 
 
-class BlockingClient:
-    """An asynchronous client that connects for each call, called like a synchronous one."""
-
-    def __init__(self, url: str, **options) -> None:
-        if "sleep" in options:
-            options["sleep"] = functools.partial(asyncio.to_thread, options["sleep"])
-        self._new_client = functools.partial(AsyncClient, url, **options)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def submit(self, *args, **options):
-        async def run():
-            async with self._new_client() as client:
-                return await client.submit(*args, **options)
-
-        return asyncio.run(run())
-
-
-@pytest.fixture(params=[Client, BlockingClient], ids=["sync", "async"])
-def client_class(request: pytest.FixtureRequest):
-    """Either kind of client."""
-    return request.param
-
-
 MakeReporter = Callable[..., Any]
 
 
@@ -280,43 +249,24 @@ def collector() -> Collector:
     return Collector()
 
 
-class Blocking:
-    """An asynchronous reporter, called like a synchronous one."""
-
-    def __init__(self, *args, **options) -> None:
-        self._reporter = AsyncReporter(*args, **options)
-        self.ledger = self._reporter.ledger
-
-    def report(self, value):
-        return asyncio.run(self._reporter.report(value))
-
-    def resume(self):
-        return asyncio.run(self._reporter.resume())
-
-
 def new_reporter(
-    kind,
     collector: Collector,
     round_: str = "r1",
     *,
     url: str = Collector.URL,
     ledger: Ledger | None = None,
     key: str | None = None,
-    answer=None,
     **options,
-):
-    """Return a reporter of a kind, whose requests `answer` takes in place of the collector."""
-    client = (Client if kind is Reporter else AsyncClient)(
-        url, key=key, retries=Collector.AT_ONCE, transport=httpx.MockTransport(answer or collector)
-    )
-    return kind(client, round_, ledger=ledger or Ledger.in_memory(), **options)
+) -> Reporter:
+    """Return a reporter to the collector; in-memory ledger by default."""
+    client = collector.client(url, key=key, retries=Collector.AT_ONCE)
+    return Reporter(client, round_, ledger=ledger or Ledger.in_memory(), **options)
 
 
-@pytest.fixture(params=[Reporter, Blocking], ids=["sync", "async"])
-def reporter(request: pytest.FixtureRequest, collector: Collector) -> MakeReporter:
-    """Make a reporter of either kind; in-memory ledger by default."""
-
-    return functools.partial(new_reporter, request.param, collector)
+@pytest.fixture
+def reporter(collector: Collector) -> MakeReporter:
+    """Make a reporter to the collector."""
+    return functools.partial(new_reporter, collector)
 
 
 LeavePending = Callable[..., None]

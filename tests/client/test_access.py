@@ -1,7 +1,4 @@
-"""Keys and tickets: checked before anything is perturbed, and replaceable for the same report.
-
-Every test runs for the synchronous and the asynchronous reporter.
-"""
+"""Keys and tickets: checked before anything is perturbed, and replaceable for the same report."""
 
 import contextlib
 import itertools
@@ -14,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.conftest import (
-    Blocking,
     Collector,
     MakeReporter,
     Send,
@@ -27,7 +23,6 @@ from ldprecover_client import (
     ClientError,
     Ledger,
     RefusedError,
-    Reporter,
 )
 from ldprecover_client._httpx import httpx
 
@@ -243,10 +238,9 @@ STEPS = st.tuples(
 )
 
 
-@pytest.mark.parametrize("kind", [Reporter, Blocking], ids=["sync", "async"])
 @settings(max_examples=60)
 @given(steps=st.lists(STEPS, max_size=6))
-def test_report_counts_once_for_any_faults(kind, steps):
+def test_report_counts_once_for_any_faults(steps):
     """Any order of tickets, lost requests and responses, and crashes.
 
     The bytes are always the same. Another ticket is used only if every earlier try was certainly
@@ -266,7 +260,7 @@ def test_report_counts_once_for_any_faults(kind, steps):
         return fault
 
     def attempt(ticket: str, act="report"):
-        user = new_reporter(kind, collector, ledger=ledger, ticket=ticket)
+        user = new_reporter(collector, ledger=ledger, ticket=ticket)
         try:
             return user.report(0) if act == "report" else user.resume()
         except (ClientError, Crash):

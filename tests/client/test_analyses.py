@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.client.conftest import Collector, Stub
-from tests.client.test_timeouts import HEAD, trickling
+from tests.client.test_timeouts import trickling
 
 from ldprecover_client import Client, RefusedError, Retries, UnansweredError
 from ldprecover_client._httpx import httpx
@@ -61,7 +61,7 @@ def test_other_calls_have_ordinary_timeout(call: Callable[[Client], Any]):
 def test_analysis_ignores_deadline():
     """The response trickles in, each byte in time."""
     with (
-        trickling(HEAD, b" ") as url,
+        trickling() as url,
         Client(url, deadline=5.0, analysis_timeout=0.1, retries=Retries(attempts=1)) as server,
         pytest.raises(UnansweredError, match=r"no whole answer in 0\.1 seconds"),
     ):

@@ -78,17 +78,6 @@ def serving(*turns: Turn) -> Iterator[str]:
             thread.join()
 
 
-@pytest.fixture
-def send(client_class) -> Callable[..., object]:
-    """Submit packed reports to a URL by either kind of client."""
-
-    def call(url: str, packed: bytes, timeout: float = 30.0) -> object:
-        with client_class(url, timeout=timeout, retries=AT_ONCE) as server:
-            return server.submit("r1", packed, "one-key")
-
-    return call
-
-
 def test_early_response_is_read():
     """The server answers and closes before it has the whole body."""
 
@@ -106,7 +95,7 @@ def test_early_response_is_read():
 
 
 @pytest.mark.parametrize("size", [4, len(BODY)])
-def test_reset_connection_is_retried(send, size: int):
+def test_reset_connection_is_retried(size: int):
     heads = []
 
     def evict(connection: socket.socket, over: threading.Event) -> None:
@@ -117,6 +106,7 @@ def test_reset_connection_is_retried(send, size: int):
         heads.append(read_whole(connection))
         connection.sendall(answer(202, TAKEN))
 
-    with serving(evict, evict, take) as url:
-        assert send(url, bytes(size)) == Accepted.model_validate_json(TAKEN)
+    with serving(evict, evict, take) as url, Client(url, retries=AT_ONCE) as server:
+        answered = server.submit("r1", bytes(size), "one-key")
+    assert answered == Accepted.model_validate_json(TAKEN)
     assert [b"idempotency-key: one-key\r\n" in head for head in heads] == [True] * 3

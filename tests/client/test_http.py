@@ -13,7 +13,6 @@ from tests.client.messages import (
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import (
     ArgumentError,
-    AsyncClient,
     Client,
     InvalidAnswerError,
     RefusedError,
@@ -57,8 +56,8 @@ def time():
 
 
 @pytest.fixture
-def submit(client_class, collector: Collector, time: Time):
-    """Submit PACKED under KEY to the collector's r1, by either kind of client."""
+def submit(collector: Collector, time: Time):
+    """Submit PACKED under KEY to the collector's r1."""
 
     def call(
         round_="r1",
@@ -67,13 +66,12 @@ def submit(client_class, collector: Collector, time: Time):
         **options,
     ):
         options = {
-            "transport": httpx.MockTransport(collector),
             "rng": Half(),
             "clock": time.clock,
             "sleep": time.sleep,
             **options,
         }
-        with client_class(collector.URL, **options) as server:
+        with collector.client(**options) as server:
             return server.submit(round_, packed, key)
 
     return call
@@ -190,16 +188,12 @@ def test_rejects_endless_response(collector: Collector, submit, monkeypatch):
     monkeypatch.setattr(client_http, "MAX_ANSWER_BYTES", 100_000)
     given_out = 0
 
-    class Endless(httpx.SyncByteStream, httpx.AsyncByteStream):
+    class Endless(httpx.SyncByteStream):
         def __iter__(self):
             nonlocal given_out
             while True:
                 given_out += 1000
                 yield b"x" * 1000
-
-        async def __aiter__(self):
-            for piece in self:
-                yield piece
 
     collector.faults.append(collector.instead(202, stream=Endless()))
     with pytest.raises(InvalidAnswerError, match="larger than 100000 bytes"):
@@ -268,7 +262,6 @@ def test_rejects_invalid_url(url: str):
         Client(url)
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
 @pytest.mark.parametrize(
     "url",
     [
@@ -290,13 +283,13 @@ def test_rejects_invalid_url(url: str):
     ],
 )
 @pytest.mark.parametrize("variable", [None, "http_proxy", "ALL_PROXY"])
-def test_errors_of_a_url_or_proxy_show_no_secret(monkeypatch, kind, url: str, variable):
+def test_errors_of_a_url_or_proxy_show_no_secret(monkeypatch, url: str, variable):
     url = url.format("Mark" * 4)
     if variable is not None:
         monkeypatch.setenv(variable, url)
     text = ""
     try:
-        kind("http://a.test" if variable else url)
+        Client("http://a.test" if variable else url)
     except ArgumentError as error:
         text = "".join(traceback.format_exception(error))
     assert text or variable is not None  # some are valid as a proxy
@@ -369,21 +362,21 @@ def test_ready_asks_once(outcome):
 
 @pytest.fixture
 def contexts(monkeypatch: pytest.MonkeyPatch):
-    """The TLS context of each HTTP client that is created, of either kind."""
+    """The TLS context of each HTTP client that is created."""
     contexts: list[ssl.SSLContext] = []
-    for kind in (httpx.Client, httpx.AsyncClient):
+    init = httpx.Client.__init__
 
-        def recorded(self, *args, _init=kind.__init__, **options) -> None:
-            contexts.append(options["verify"])
-            _init(self, *args, **options)
+    def recorded(self, *args, **options) -> None:
+        contexts.append(options["verify"])
+        init(self, *args, **options)
 
-        monkeypatch.setattr(kind, "__init__", recorded)
+    monkeypatch.setattr(httpx.Client, "__init__", recorded)
     return contexts
 
 
 def test_certificates_are_read_once(contexts, monkeypatch, tmp_path: Path):
-    for kind in (Client, AsyncClient, Client):
-        kind("https://a.test")
+    Client("https://a.test")
+    Client("https://b.test")
     assert len(set(contexts)) == 1
     assert contexts[0].verify_mode is ssl.CERT_REQUIRED
     assert contexts[0].check_hostname
@@ -393,8 +386,7 @@ def test_certificates_are_read_once(contexts, monkeypatch, tmp_path: Path):
     assert len(set(contexts)) == 2
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_plain_http_trusts_no_certificate(contexts, kind):
-    kind("http://a.test")
+def test_plain_http_trusts_no_certificate(contexts):
+    Client("http://a.test")
     assert contexts[0].verify_mode is ssl.CERT_REQUIRED
     assert not contexts[0].get_ca_certs()

@@ -1,13 +1,10 @@
 """The client against a real server process."""
 
-import asyncio
-
 import pytest
 from tests.conftest import ServerProcess
 
 from ldprecover import Tally
 from ldprecover_client import (
-    AsyncReporter,
     Client,
     Ledger,
     Population,
@@ -37,10 +34,10 @@ def test_population_is_counted_exactly(admin: Client, server: ServerProcess, pro
     assert admin.recover(round_.id, targets=["Boston, MA"]).recovered.sum() == pytest.approx(1)
 
 
-def test_reports_of_either_reporter_are_counted(admin: Client, server: ServerProcess):
+def test_reports_are_counted(admin: Client, server: ServerProcess):
     round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3)
     Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report(1)
-    asyncio.run(AsyncReporter(server.url, round_.name, ledger=Ledger.in_memory()).report(2))
+    Reporter(server.url, round_.name, ledger=Ledger.in_memory()).report(2)
     assert admin.round(round_.id).n == 2
 
 

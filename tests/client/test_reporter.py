@@ -1,6 +1,5 @@
-"""All but the last few tests run for the synchronous and the asynchronous reporter."""
+"""A reporter perturbs once, writes before it sends, and sends the same bytes again."""
 
-import asyncio
 import math
 import os
 import re
@@ -10,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from tests.client.conftest import Collector, LeavePending, MakeReporter, Send, new_reporter
+from tests.client.conftest import Collector, LeavePending, MakeReporter, Send
 from tests.client.messages import ACCEPTED
 
 from ldprecover import RoundParameters
@@ -18,7 +17,7 @@ from ldprecover.protocols.wire import pack
 from ldprecover_client import (
     AlreadyReportedError,
     ArgumentError,
-    AsyncReporter,
+    Client,
     EpsilonTooHighError,
     InconsistentRoundError,
     InvalidAnswerError,
@@ -444,11 +443,12 @@ def test_changed_parameters_send_nothing(
     assert len(collector.posts) == 5
 
 
-def test_dead_server_costs_no_epsilon(collector: Collector, reporter: MakeReporter):
+def test_dead_server_costs_no_epsilon(collector: Collector):
     def down(request: httpx.Request) -> NoReturn:
         raise httpx.ConnectError("refused")
 
-    user = reporter(answer=down)
+    client = Client(collector.URL, retries=collector.AT_ONCE, transport=httpx.MockTransport(down))
+    user = Reporter(client, ledger=Ledger.in_memory())
     with pytest.raises(UnansweredError):
         user.report(0)
     assert user.ledger.spent == 0
@@ -469,40 +469,9 @@ def test_unwritable_ledger_sends_nothing(
 def test_rejects_invalid_url_before_ledger(reporter: MakeReporter, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    for kind in (Reporter, AsyncReporter):
-        with pytest.raises(ArgumentError):
-            kind("collector.test")
+    with pytest.raises(ArgumentError):
+        Reporter("collector.test")
     assert not list(tmp_path.iterdir())
-
-
-def test_cancelled_report_stays_pending(collector: Collector):
-    """Cancelled during the request, as when a page is closed."""
-    collector.add()
-    ledger = Ledger.in_memory()
-
-    async def run() -> None:
-        arrived = asyncio.Event()
-
-        async def hang(request: httpx.Request):
-            if request.method == "GET":
-                return collector(request)
-            collector(request)
-            arrived.set()
-            await asyncio.Event().wait()
-            raise AssertionError("woken")
-
-        reporter = new_reporter(AsyncReporter, collector, ledger=ledger, answer=hang)
-        task = asyncio.create_task(reporter.report(0))
-        await arrived.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())
-    assert [entry.state for entry in ledger.entries()] == ["pending"]
-    (receipt,) = new_reporter(Reporter, collector, ledger=ledger).resume()
-    assert (receipt.state, receipt.duplicate) == ("accepted", True)
-    assert len(set(collector.sent)) == 1
 
 
 def test_pending_report_goes_to_its_server_only(

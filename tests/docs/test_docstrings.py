@@ -126,6 +126,7 @@ def reader(
     cities = load_dataset("cities")
     client = Client(server.url, key=ADMIN_KEY)
     client.open_round(name="lunch", protocol="oue", epsilon=1.0, items=["soup", "salad"])
+    Population([2, 1], 30, seed=1).report_to(server.url, "lunch", key=ADMIN_KEY)
     opened = client.open_round(name="cities", protocol="oue", epsilon=1.0, items=cities.items)
     oracle, users = opened.parameters.oracle, Population.of(cities, 300, seed=1)
     users.report_to(server.url, "cities", key=ADMIN_KEY)
