@@ -146,7 +146,7 @@ export class ClientError extends Error {
 }
 /** The caller asked for something impossible. */
 export class CallerError extends ClientError {}
-/** An argument or URL is invalid, or the page was not loaded over https. */
+/** An argument or URL is invalid, or a page over plain http reports to more than a practice round. */
 export class ArgumentError extends CallerError {}
 /** The value is not an item of the round. */
 export class UnknownItemError extends CallerError {}

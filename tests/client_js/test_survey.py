@@ -9,9 +9,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from tests.client.messages import round_message
+from tests.client_js.conftest import CLIENT
 from tests.conftest import ServerProcess
+
+from ldprecover import RoundParameters
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -352,6 +357,9 @@ def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site
 def test_classic_script_reports_with_local_storage(
     visitor: Visitor, service: ServerProcess, site: str, classic_script: Path
 ) -> None:
+    assert classic_script.read_text(
+        encoding="utf-8"
+    ).isascii()  # so a page of any encoding reads it alike
     opened = service.open_round()
     page = visitor.open(f"{site}/example/survey.css")
     page.add_script_tag(path=classic_script)
@@ -370,23 +378,36 @@ def test_classic_script_reports_with_local_storage(
     assert "ldprecover-ledger" in page.evaluate("Object.keys(localStorage)")
 
 
-def test_page_over_plain_http_reports_nothing(
-    visitor: Visitor, service: ServerProcess, classic_script: Path
-) -> None:
-    html = "<!doctype html><script src='/ldprecover.classic.js'></script>"
-    script = classic_script.read_text(encoding="utf-8")
-    assert script.isascii()  # so a page of any encoding reads it alike
-    visitor.context.route(
-        "http://survey.test/", lambda route: route.fulfill(body=html, content_type="text/html")
-    )
-    visitor.context.route(
-        "http://survey.test/ldprecover.classic.js",
-        lambda route: route.fulfill(body=script, content_type="text/javascript; charset=utf-8"),
-    )
-    page = visitor.open("http://survey.test/")
-    caught = page.evaluate(
-        "(url) => new LDPRecover.Reporter(url).report(0).catch((error) => `${error.name}: "
-        "${error.message}`)",
-        service.url,
-    )
-    assert caught == "ArgumentError: a page that reports must come over https, or from this device"
+def test_page_over_plain_http_reports_to_practice_rounds(visitor: Visitor) -> None:
+    """Chromium gives a page of another host no `crypto.subtle` and no Web Locks."""
+    rounds = {
+        str(practice): RoundParameters("grr", 4.0, ("soup", "salad"), practice=practice)
+        for practice in (False, True)
+    }
+    reports: list[bytes] = []
+
+    def serve(route: Any) -> None:
+        path = urlsplit(route.request.url).path
+        if route.request.method == "POST":
+            reports.append(route.request.post_data_buffer)
+            route.fulfill(status=202, json={"round": "True", "accepted": 1, "duplicate": False})
+        elif path.startswith("/rounds/"):
+            id = path.split("/")[2]
+            practice = rounds[id].practice
+            route.fulfill(json=round_message(rounds[id], id=id, practice=practice))
+        else:
+            route.fulfill(path=CLIENT / path[1:])
+
+    visitor.context.route("http://survey.test/**", serve)
+    survey = "http://survey.test/example/survey.html?round="
+    page = visitor.open(f"{survey}False")
+    page.get_by_text("over plain http only practice rounds may be answered").wait_for()
+    assert not page.evaluate("crypto.subtle || navigator.locks")
+    assert page.get_by_role("button", name="Report").count() == 0
+    page.goto(f"{survey}True")
+    page.get_by_text("Practice: others on this network could change this page.").wait_for()
+    press(page, "soup")
+    says(page, THANKS)
+    assert reports in ([b"\0\0\0\0"], [b"\1\0\0\0"])
+    page.reload()
+    says(page, REFUSED)

@@ -4,16 +4,16 @@
 //
 // The server must list the page's origin in LDPRECOVER_CORS_ORIGINS; without one it is that of the
 // page, at page/survey.html?round=lunch. A ticket may follow, where no server logs it: #ticket=….
-import { AlreadyReportedError, MAX_EPSILON, Reporter } from "../ldprecover.js";
-import { Retries, UnansweredError } from "../ldprecover.js";
+import { AlreadyReportedError, Ledger, MAX_EPSILON, Reporter } from "../ldprecover.js";
+import { Retries, UnansweredError, browserStore } from "../ldprecover.js";
 import { combobox } from "./combobox.js";
 
 const RADIOS = 14; // items; more are searched
 const query = new URLSearchParams(`${location.search}&${location.hash.slice(1)}`);
 const element = Object.fromEntries(
-  ["title", "question", "promise", "exact", "privacy", "form", "items", "fault", "status"].map(
-    (id) => [id, document.getElementById(id)],
-  ),
+  "title question practice promise exact privacy form items fault status"
+    .split(" ")
+    .map((id) => [id, document.getElementById(id)]),
 );
 const { form, status } = element;
 
@@ -136,13 +136,14 @@ async function start() {
     element.title.textContent = round.title;
     element.title.hidden = false;
   }
+  element.practice.hidden = !round.practice;
   promise(round);
   const entry = (await reader.ledger.entries()).find((each) => each.roundId === round.id);
   if (entry && entry.state !== "pending") {
     status.textContent = REPORTED;
     return;
   }
-  const isTooHigh = round.epsilon > MAX_EPSILON;
+  const isTooHigh = !round.practice && round.epsilon > MAX_EPSILON;
   if (!entry && (isTooHigh || (await isClosed(round)))) {
     element.promise.textContent = isTooHigh
       ? `This round asks for ε = ${round.epsilon}. This survey sends no report above ${MAX_EPSILON}.`
@@ -152,6 +153,11 @@ async function start() {
   }
   if (entry)
     status.textContent = "Your report has not arrived yet: press again to send the same one.";
+  // A class has few people, so its rounds need a large epsilon, and one browser answers several.
+  const unlimited = { maxTotalEpsilon: Infinity };
+  const limits = round.practice
+    ? { maxEpsilon: Infinity, ledger: new Ledger(browserStore(), unlimited) }
+    : {};
   const chooser = choices(round.items);
   const ticket = round.access === "ticket" ? ticketField() : null;
   form.hidden = false;
@@ -166,7 +172,7 @@ async function start() {
     if (item === null || isMissing) return;
     status.textContent = "Reporting.";
     try {
-      await new Reporter(server, name, { ticket: sent }).report(item);
+      await new Reporter(server, name, { ticket: sent, ...limits }).report(item);
       status.textContent = round.thanks ?? "Thank you: your report is counted.";
     } catch (error) {
       status.textContent = message(error);

@@ -1,9 +1,15 @@
 // Reads and checks the parameters of a round; nothing here trusts the server.
 //
 // A missing field or wrong type is an InvalidAnswerError, a contradiction an InconsistentRoundError.
-import { InconsistentRoundError, InvalidAnswerError, UnknownProtocolError } from "./errors.js";
+import {
+  ArgumentError,
+  InconsistentRoundError,
+  InvalidAnswerError,
+  UnknownProtocolError,
+} from "./errors.js";
 import { labelKey } from "./labels.js";
 import { PROTOCOLS } from "./protocols.js";
+import { sha256 } from "./sha256.js";
 
 const TOLERANCE = 1e-9; // relative, of p and q: exp differs between languages in the last bits
 const MAX_ITEMS = 100_000;
@@ -73,8 +79,9 @@ export const field = {
 };
 
 /**
- * Return the round that GET /rounds/{id}/parameters states. Throws ServerError and
- * UnknownProtocolError.
+ * Return the round that GET /rounds/{id}/parameters states. Throws ServerError,
+ * UnknownProtocolError, and, on a page over plain http unless the round is for practice,
+ * ArgumentError.
  * @param {Parameters} body
  */
 export async function readRound(body, crypto) {
@@ -106,6 +113,13 @@ export async function readRound(body, crypto) {
   if (round.digest !== (await digestOf(round, crypto))) {
     throw new InconsistentRoundError("the round's digest is not that of its parameters");
   }
+  // Browsers give `subtle` to pages over https or from this device alone.
+  if (!crypto.subtle && !round.practice) {
+    throw new ArgumentError(
+      "a page that reports must come over https, or from this device: open its https:// address; " +
+        "over plain http only practice rounds may be answered",
+    );
+  }
   return Object.freeze(round);
 }
 
@@ -123,7 +137,9 @@ export async function digestOf(round, crypto) {
     bytes.set(part, offset);
     offset += part.length;
   }
-  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+  return hex(
+    crypto.subtle ? new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)) : sha256(bytes),
+  );
 }
 
 /** Return bytes as hexadecimal digits. */

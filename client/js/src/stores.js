@@ -73,11 +73,14 @@ export function queue() {
   };
 }
 
+const lockOfPage = queue();
+
 function webLock(name, act) {
   const locks = globalThis.navigator?.locks;
-  if (!locks)
-    throw new LedgerError("this browser has no Web Locks, so two pages could report together");
-  return locks.request(name, act);
+  if (locks) return locks.request(name, act);
+  // A page over plain http has neither, and reports to practice rounds alone.
+  if (!globalThis.crypto?.subtle) return lockOfPage(name, act);
+  throw new LedgerError("this browser has no Web Locks, so two pages could report together");
 }
 
 async function settled(failure, executor) {

@@ -1,19 +1,11 @@
 // Uniform 64-bit words, and exactly uniform integers from them.
-import { ArgumentError } from "./errors.js";
 
 const MAX_RANDOM_BYTES = 65536; // that one call of crypto.getRandomValues may fill
 
-/**
- * Return the platform's cryptography. Throws ArgumentError if it is missing: browsers refuse
- * it to pages that were loaded over plain http.
- */
+/** Return the platform's cryptography; a page over plain http gets it without `subtle`. */
 export async function systemCrypto() {
   // Node 18 has it only as a module.
-  const crypto = globalThis.crypto ?? (await import("node:crypto")).webcrypto;
-  if (!crypto?.subtle) {
-    throw new ArgumentError("a page that reports must come over https, or from this device");
-  }
-  return crypto;
+  return globalThis.crypto ?? (await import("node:crypto")).webcrypto;
 }
 
 /** Return n -> n independent uniform 64-bit words from a cryptographic source. */

@@ -19,6 +19,7 @@ import {
   UnknownItemError,
   memoryStore,
 } from "../ldprecover.js";
+import { systemCrypto } from "../src/words.js";
 import { Collector, answerLost, problem, requestLost } from "./helpers.js";
 
 const TICKET = `${"A".repeat(22)}.${"A".repeat(22)}`;
@@ -61,6 +62,27 @@ test("a lost response repeats the same bytes and key", async () => {
   assert.equal(new Set(collector.posts.map(({ key, body }) => key + body)).size, 1);
   assert.equal(collector.posts.length, 4);
   assert.equal(collector.stored.size, 1);
+});
+
+test("without subtle only practice rounds are reported to", async (t) => {
+  const platform = await systemCrypto();
+  const values = { getRandomValues: (bytes) => platform.getRandomValues(bytes) };
+  const collectors = [await Collector.of({}), await Collector.of({ practice: true })];
+  const property = Object.getOwnPropertyDescriptor(globalThis, "crypto");
+  t.after(() =>
+    Object.defineProperty(globalThis, "crypto", property ?? { value: undefined, writable: true }),
+  );
+  Object.defineProperty(globalThis, "crypto", { value: values, configurable: true });
+  const [other, practice] = collectors.map((collector) => collector.reporter());
+  await assert.rejects(other.report("a"), (error) => {
+    assert.ok(error instanceof ArgumentError);
+    return /over https, .*over plain http only practice rounds/.test(error.message);
+  });
+  assert.equal((await practice.report("a")).state, "accepted");
+  assert.deepEqual(
+    collectors.map(({ posts }) => posts.length),
+    [0, 1],
+  );
 });
 
 test("the report is stored before it is sent", async () => {
