@@ -1,12 +1,14 @@
 """Options that several commands share, and the client of the server they name."""
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
 from typer import Argument, Option
 
 from ldprecover_cli import completion
@@ -44,6 +46,7 @@ DatabaseUrl = Annotated[
         help="The server's database; the default is that of `serve`.",
     ),
 ]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 Json = Annotated[bool, Option("--json", help="Print only JSON on standard output.")]
 RoundArgument = Annotated[
     str,
@@ -163,6 +166,13 @@ def values_by_name(option: str, example: str, texts: Sequence[str] | None) -> di
             raise UsageError(f"{option} {name} is given twice")
         values[name] = value
     return values
+
+
+def confirm_opening() -> None:
+    """Ask on a terminal whether to open a round. Raises CommandError if not."""
+    is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    if is_terminal and not typer.confirm("A round cannot be changed. Open it?", err=True):
+        raise CommandError("nothing was opened")
 
 
 def read_lines(file: Path) -> list[str]:

@@ -122,6 +122,7 @@ def _show(result: "Plan") -> None:
     if not feasible:
         return
     best = feasible[0]
+    out.print(str(result.accuracy))
     out.print(_gain(best))
     out.print(_safe_lead(best))
     out.print(_guess(best))

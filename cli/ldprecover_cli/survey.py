@@ -2,16 +2,24 @@
 
 import csv
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
-from ldprecover_cli.errors import CommandError, UsageError, check_new, file_errors
-from ldprecover_cli.options import DEFAULT_URL, Column, Encoding, Json, Key, Url, connected
+from ldprecover_cli.errors import UsageError, check_new, file_errors
+from ldprecover_cli.options import (
+    DEFAULT_URL,
+    Column,
+    Encoding,
+    Json,
+    Key,
+    Url,
+    Yes,
+    confirm_opening,
+    connected,
+)
 from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
 from ldprecover_cli.round.open import best_protocol
 
@@ -44,6 +52,9 @@ def survey(
             max=1_000_000,
         ),
     ] = None,
+    shuffle: Annotated[
+        bool, Option("--shuffle", help="Show each person the answers in a random order.")
+    ] = False,
     output: Annotated[
         Path | None,
         Option(
@@ -53,7 +64,7 @@ def survey(
             metavar="FILE",
         ),
     ] = None,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -85,11 +96,8 @@ def survey(
     expected = accuracy(len(labels), epsilon, people)
     note_items(labels)
     note(str(expected))
-    if expected.drowns:
-        note(f"The average share, {100 / len(labels):.2g} %, is smaller than the noise.")
-        is_terminal = not yes and sys.stdin is not None and sys.stdin.isatty()
-        if is_terminal and not typer.confirm("Open the survey?", err=True):
-            raise CommandError("nothing was opened")
+    if expected.drowns and not (yes or json):
+        confirm_opening()
     with connected(url, key) as client:
         opened = client.open_round(
             name=name,
@@ -101,7 +109,7 @@ def survey(
             items=labels,
             access="open" if tickets is None else "ticket",
         )
-        link = f"{client.url}/page/survey.html?round={opened.name}"
+        link = f"{client.url}/page/survey.html?round={opened.name}{'&shuffle' * shuffle}"
         if links is not None:
             _write_links(links, link, client.mint_tickets(opened.id, tickets or 0))
     if json:

@@ -62,6 +62,22 @@ class PlannedProtocol(Message):
     )
 
 
+class PlannedAccuracy(Message):
+    """How exact one item's share of 1/d is with the best protocol. The margin is half the interval
+    of 95 %; `_for_point` makes it 1 percentage point, `_for_share` the average share, 1/d, with at
+    most these items. A number is null if it is not needed or if none is enough.
+    """
+
+    sentence: Text
+    domain_size: int
+    users: int
+    margin: float
+    users_for_point: int | None
+    items_for_point: int | None
+    epsilon_for_share: float | None
+    items_for_share: int | None
+
+
 class Plans(Message):
     """The plan of each protocol; the best comes first, those that cannot meet it last."""
 
@@ -69,4 +85,5 @@ class Plans(Message):
         description="The parameter that follows from the others."
     )
     request: PlanRequest
+    accuracy: PlannedAccuracy | None = Field(description="Null if no protocol meets the plan.")
     protocols: list[PlannedProtocol]

@@ -1,5 +1,6 @@
 """The JavaScript client: its own tests, and its reports to a real server."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -13,6 +14,8 @@ from tests.client_js.conftest import CLIENT, ReportInNode
 from tests.conftest import ServerProcess
 
 from ldprecover import RoundParameters, frequency_oracle
+from ldprecover.estimation.theory import attacker_success_rate
+from ldprecover.protocols import PROTOCOLS
 
 ROOT = CLIENT.parents[1]
 OWN_TESTS = sorted((CLIENT / "tests").glob("*.test.js"))
@@ -42,6 +45,22 @@ def test_javascript_tests_pass(node: str, path: Path) -> None:
 
 def test_all_javascript_tests_are_run() -> None:
     assert len(OWN_TESTS) >= 8
+
+
+def test_attacker_success_rate_is_that_of_the_core(node: str) -> None:
+    rounds, expected = [], []
+    for name, d in itertools.product(PROTOCOLS, (2, 5, 28, 290)):
+        oracle = frequency_oracle(name, 1.5, d)
+        own = next(iter(oracle.own.values()), None)
+        rounds.append({"protocol": name, "epsilon": 1.5, "d": d, "own": own})
+        expected.append(attacker_success_rate(oracle))
+    script = (
+        f"import {{ attackerSuccessRate }} from '{(CLIENT / 'src/protocols.js').as_uri()}';"
+        f"console.log(JSON.stringify({json.dumps(rounds)}.map(attackerSuccessRate)))"
+    )
+    command = [node, "--input-type=module", "--eval", script]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(ended.stdout) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("fields", ROUNDS, ids=lambda fields: "-".join(map(str, fields.values())))

@@ -16,7 +16,8 @@ from tests.client.messages import round_message
 from tests.client_js.conftest import CLIENT
 from tests.conftest import ServerProcess
 
-from ldprecover import RoundParameters
+from ldprecover import RoundParameters, frequency_oracle
+from ldprecover.estimation.theory import attacker_success_rate
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -144,6 +145,26 @@ def test_survey_shows_the_texts_of_the_round(
     opened = service.open_round(items=["pea", "leek"], title="Lunch")
     page = visitor.open(survey(site, service, opened["id"]))
     page.get_by_role("heading", name="Lunch").wait_for()
+    assert visitor.wrong == []
+
+
+def test_shuffled_answer_is_reported_by_its_index_in_the_round(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    """Random words of 0 rotate the list by one, and let GRR keep the item."""
+    opened = service.open_round("grr", 2.0, items=["a", "b", "c", "d"])
+    address = survey(site, service, opened["id"])
+    page = visitor.open(address)
+    page.get_by_text("Answers in the order given.").wait_for()
+    page.add_init_script("Crypto.prototype.getRandomValues = (array) => array.fill(0)")
+    page.goto(f"{address}&shuffle")
+    page.get_by_text("Answers in random order.").wait_for()
+    assert page.get_by_role("radio").evaluate_all("all => all.map((each) => each.value)") == [
+        *"bcda"
+    ]
+    press(page, "b")
+    says(page, THANKS)
+    assert service.frequencies(opened["id"])["counts"] == [0, 1, 0, 0]
     assert visitor.wrong == []
 
 
@@ -319,7 +340,10 @@ def test_survey_promises_what_holds(
     page.get_by_text(sentence).wait_for()
     page.get_by_text("How private is this?").click()
     times = float(f"{math.exp(epsilon):.3g}")
-    assert f"at most {times:g} times as likely" in page.locator("#exact").inner_text()
+    exact = page.locator("#exact").inner_text()
+    assert f"at most {times:g} times as likely" in exact
+    rate = 100 * attacker_success_rate(frequency_oracle("grr", epsilon, d))
+    assert f"guesses right in {rate:.3g} % of cases; blind, in {100 / d:.3g} %" in exact
 
 
 def test_survey_of_too_high_epsilon_shows_no_form(

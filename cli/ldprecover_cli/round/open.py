@@ -16,6 +16,8 @@ from ldprecover_cli.options import (
     Json,
     Key,
     Url,
+    Yes,
+    confirm_opening,
     connected,
     method_options,
 )
@@ -102,6 +104,7 @@ def open_round(
         Literal["forever", "none"],
         Option(help="Whether counted reports are stored: until the round is deleted, or not."),
     ] = "forever",
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -145,6 +148,12 @@ def open_round(
         protocol = best_protocol(d, epsilon, users or _USERS)
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
+    if users is not None:
+        from ldprecover.planning import accuracy
+
+        note(str(accuracy(len(labels or range(domain_size or 0)), epsilon, users)))
+    if labels and not (item or yes or json):
+        confirm_opening()
     with connected(url, key) as client:
         opened = client.open_round(
             name=name,
@@ -160,10 +169,6 @@ def open_round(
             read_access=read_access,
             retention=retention,
         )
-    if users is not None:
-        from ldprecover.planning import accuracy
-
-        note(str(accuracy(len(opened.items), epsilon, users)))
     if json:
         print_json(opened)
         return

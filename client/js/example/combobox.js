@@ -71,7 +71,8 @@ export function combobox(items) {
   function show(isOpen) {
     list.hidden = !isOpen;
     input.setAttribute("aria-expanded", String(isOpen));
-    if (!isOpen) activate(-1);
+    if (isOpen) list.scrollIntoView({ block: "nearest" });
+    else activate(-1);
   }
 
   function activate(next) {

@@ -3,9 +3,12 @@
 //     survey.html?server=https://reports.example.org&round=lunch
 //
 // The server must list the page's origin in LDPRECOVER_CORS_ORIGINS; without one it is that of the
-// page, at page/survey.html?round=lunch. A ticket may follow, where no server logs it: #ticket=….
+// page, at page/survey.html?round=lunch. With &shuffle each visitor sees the answers in an order
+// drawn at random. A ticket may follow, where no server logs it: #ticket=….
 import { AlreadyReportedError, Ledger, MAX_EPSILON, Reporter } from "../ldprecover.js";
 import { Retries, UnansweredError, browserStore } from "../ldprecover.js";
+import { attackerSuccessRate } from "../src/protocols.js";
+import { shuffled, wordsFrom } from "../src/words.js";
 import { combobox } from "./combobox.js";
 
 const RADIOS = 14; // items; more are searched
@@ -29,10 +32,15 @@ function choice(label) {
 }
 
 /** Show what users choose from; return the first control and a function that reads the choice. */
-function choices(labels) {
+function choices(items) {
+  const isShuffled = query.has("shuffle");
+  const labels = isShuffled ? shuffled(items, wordsFrom(crypto)) : items;
+  const order = isShuffled ? "random order" : "the order given";
+  const note = make("p", { className: "order", textContent: `Answers in ${order}.` });
   if (labels.length <= RADIOS) {
     const fieldset = make("fieldset");
-    fieldset.append(make("legend", { textContent: "Your answer" }), ...labels.map(choice));
+    const legend = make("legend", { textContent: "Your answer" });
+    fieldset.append(legend, note, ...labels.map(choice));
     element.items.append(fieldset);
     return {
       input: fieldset.querySelector("input"),
@@ -42,7 +50,7 @@ function choices(labels) {
   }
   const box = combobox(labels);
   box.input.setAttribute("aria-describedby", "suggested fault");
-  element.items.append(box.root);
+  element.items.append(...(isShuffled ? [note] : []), box.root);
   return { ...box, fault: "Choose one of the answers: type a part of it, then pick it." };
 }
 
@@ -91,7 +99,8 @@ function message(error) {
  * Say how far a report protects its user. No report of any epsilon-private protocol is guessed more
  * often than e^epsilon/(e^epsilon + d - 1), where all d answers are equally likely before.
  */
-function promise({ epsilon, d }) {
+function promise(round) {
+  const { epsilon, d } = round;
   const times = Math.exp(epsilon);
   const guessed = times / (times + d - 1);
   const cases = 10 ** Math.max(2, Math.ceil(Math.log10(d))); // in one or more a blind guess is right
@@ -108,9 +117,9 @@ function promise({ epsilon, d }) {
   const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
   element.exact.textContent =
     `Whatever is sent would be at most ${Number(times.toPrecision(3))} times as likely under this ` +
-    `answer as under any other (ε = ${epsilon}). Who holds all ${count(d)} answers to be equally ` +
-    `likely is right with ${percent(1 / d)} before, and with at most ${percent(guessed)} after. ` +
-    "Who knows more of you guesses better.";
+    `answer as under any other (ε = ${epsilon}). Whoever sees the report and holds all ${count(d)} ` +
+    `answers to be equally likely guesses right in ${percent(attackerSuccessRate(round))} of ` +
+    `cases; blind, in ${percent(1 / d)}. Who knows more of you guesses better.`;
   element.privacy.hidden = false;
 }
 

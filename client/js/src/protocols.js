@@ -123,6 +123,39 @@ const llh = {
 export const PROTOCOLS = new Map(Object.entries({ grr, oue, olh, sue, ss, hr, llh }));
 
 /**
+ * Return the probability that whoever sees one report guesses its user's item, of d equally likely
+ * ones: the best guess is an item that the report supports. Of olh it is that of an ideal hash.
+ */
+export function attackerSuccessRate({ protocol, epsilon, d, own }) {
+  const [p, q] = PROTOCOLS.get(protocol).chances({ epsilon, d, own });
+  const ratio = Math.exp(epsilon); // of a report's probabilities under an item that it supports
+  const rate = (size) => (size > 0 ? ratio : 1) / (ratio * size + d - size);
+  if (protocol === "grr" || protocol === "ss") return rate(own ?? 1);
+  if (protocol === "hr" || protocol === "llh") {
+    const supporting = protocol === "hr" ? (d > 2 ? 1 : 3 / 4) : linearCover(d, own);
+    return (1 + (ratio - 1) * supporting) / (d * (1 + (ratio - 1) * q));
+  }
+  // Each of the d - 1 other items is supported with probability q: a binomial law, in logarithms.
+  let log = (d - 1) * Math.log1p(-q);
+  let sum = 0;
+  for (let k = 0; k < d; k += 1) {
+    sum += Math.exp(log) * (p * rate(k + 1) + (1 - p) * rate(k));
+    log += Math.log(((d - 1 - k) / (k + 1)) * (q / (1 - q)));
+  }
+  return sum;
+}
+
+/**
+ * Return the share of llh's reports that support an item. A seed reaches all g buckets if a digit
+ * other than its highest is not zero; with its highest alone, one for each value of the items'.
+ */
+function linearCover(d, g) {
+  const seeds = seedsOf(d, g);
+  const highest = Math.ceil((d * g) / seeds);
+  return ((seeds - g) * g + (g - 1) * highest + 1) / (seeds * g);
+}
+
+/**
  * Return the item of x in a round for numbers, GRR over "-1" and "1": 1 with probability (1+x)/2.
  */
 export function roundNumber(x, words) {

@@ -20,6 +20,16 @@ export function wordsFrom(crypto) {
   };
 }
 
+/** Return the elements in an order of which each is equally likely (Fisher and Yates). */
+export function shuffled(elements, words) {
+  const order = [...elements];
+  for (let i = order.length - 1; i > 0; i -= 1) {
+    const j = below(i + 1, words);
+    [order[i], order[j]] = [order[j], order[i]];
+  }
+  return order;
+}
+
 /** Return an exactly uniform integer from 0 to k - 1; words in the biased tail are drawn again. */
 export function below(k, words) {
   const range = BigInt(k);

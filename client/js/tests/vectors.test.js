@@ -7,7 +7,7 @@ import { labelKey } from "../src/labels.js";
 import { PROTOCOLS, roundNumber } from "../src/protocols.js";
 import { digestOf, hex } from "../src/rounds.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
-import { systemCrypto } from "../src/words.js";
+import { shuffled, systemCrypto } from "../src/words.js";
 import { cases, fixedWords, parametersOf } from "./helpers.js";
 
 test("hashes and buckets", () => {
@@ -41,6 +41,13 @@ test("digests, p and q of parameters", async () => {
         assert.ok(Math.abs(chance - right) <= 1e-14 * right, fields.digest);
       });
   }
+});
+
+test("each order is equally likely", () => {
+  const orders = [0, 1, 2].flatMap((i) =>
+    [0, 1].map((j) => shuffled("abc", fixedWords([i, j].map(String))[0]).join("")),
+  );
+  assert.equal(new Set(orders).size, 6);
 });
 
 test("keys of labels", () => {

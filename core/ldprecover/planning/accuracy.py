@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from ldprecover.planning.plans import plan
-from ldprecover.planning.request import PlanRequest
+from ldprecover.errors import ParameterError
+from ldprecover.planning.choosing import Candidate, choose
+from ldprecover.protocols import MAX_EPSILON
 
 _POINT = 0.01
 _NORMAL = NormalDist().inv_cdf(0.975)
@@ -19,7 +21,8 @@ class Accuracy:
     """The accuracy of one item's share, of 1/d, in a round with its best protocol.
 
     `margin` is half the width of the interval of 95 %, as a frequency. `users_for_point` and
-    `items_for_point` are how many users, or at most how many items, make it one percentage point;
+    `items_for_point` are how many users, or at most how many items, make it one percentage point.
+    `epsilon_for_share` and `items_for_share` make it the average share of the items, 1/d. Each is
     None if it is already, or if no number does. `str` gives the sentence.
     """
 
@@ -28,6 +31,8 @@ class Accuracy:
     margin: float
     users_for_point: int | None
     items_for_point: int | None
+    epsilon_for_share: float | None
+    items_for_share: int | None
 
     @property
     def drowns(self) -> bool:
@@ -35,16 +40,22 @@ class Accuracy:
         return self.margin * self.domain_size > 1
 
     def __str__(self) -> str:
+        people = f"{self.users:,} people"
         text = (
-            f"With {self.users:,} people each share is ± {100 * self.margin:.2g} points (95 %); "
+            f"With {people} each share is ± {_points(self.margin)} points (95 %); "
             "smaller shares drown in the noise."
         )
-        ways = []
-        if self.users_for_point is not None:
-            ways.append(f"{_rounded_up(self.users_for_point):,} people")
-        if self.items_for_point is not None:
-            ways.append(f"at most {self.items_for_point:,} items")
-        return f"{text} For ± 1 point: {', or '.join(ways)}." if ways else text
+        if self.drowns:
+            text += f" The average share, {_points(1 / self.domain_size)} points, does." + _ways(
+                f"To see it, {people} need ",
+                self.epsilon_for_share and f"ε {self.epsilon_for_share:g}",
+                self.items_for_share and f"at most {self.items_for_share:,} items",
+            )
+        return text + _ways(
+            "For ± 1 point: ",
+            self.users_for_point and f"{_rounded_up(self.users_for_point):,} people",
+            self.items_for_point and f"at most {self.items_for_point:,} items",
+        )
 
 
 def accuracy(
@@ -57,16 +68,45 @@ def accuracy(
         str(accuracy(290, 1.0, 5000))  # 'With 5,000 people each share is ± 5.4 points (95 %); …'
     """
     names = None if protocols is None else list(protocols)
-    error = plan(PlanRequest(domain_size, users, epsilon), names).rounds[0].standard_error
-    margin = math.inf if error is None else _NORMAL * error
-    enough_users = enough_items = None
+
+    def best(items: int, budget: float, allowed: list[str] | None) -> Candidate | None:
+        try:
+            return choose(items, budget, users, allowed).best
+        except ParameterError:  # of a protocol that has no such round
+            return None
+
+    def noise(items: int, budget: float) -> float:
+        chosen = best(items, budget, names)
+        return _NORMAL * chosen.standard_error if chosen else math.inf
+
+    def most_items(is_too_noisy: Callable[[int], bool]) -> int | None:
+        fewer = bisect_left(range(2, domain_size), True, key=is_too_noisy)
+        return fewer + 1 if fewer else None
+
+    planned = choose(domain_size, epsilon, users, names).best
+    overall = best(domain_size, epsilon, None)
+    if overall and overall.oracle == planned.oracle:
+        names = None  # another round may have another protocol
+    margin = _NORMAL * planned.standard_error
+    enough_users = enough_items = enough_epsilon = items_to_see = None
     if margin > _POINT:
-        goal = _POINT / _NORMAL
-        more = plan(PlanRequest(domain_size, None, epsilon, goal), names).best
-        fewer = plan(PlanRequest(None, users, epsilon, goal), names).best
-        enough_users = None if more is None else more.users
-        enough_items = None if fewer is None else fewer.domain_size
-    return Accuracy(domain_size, users, margin, enough_users, enough_items)
+        enough_users = math.ceil(users * (margin / _POINT) ** 2)
+        enough_items = most_items(lambda items: noise(items, epsilon) > _POINT)
+    if margin * domain_size > 1:
+        steps = (tenth / 10 for tenth in range(int(10 * epsilon) + 1, int(10 * MAX_EPSILON) + 1))
+        enough_epsilon = next((e for e in steps if noise(domain_size, e) * domain_size <= 1), None)
+        items_to_see = most_items(lambda items: noise(items, epsilon) * items > 1)
+    ways = enough_users, enough_items, enough_epsilon, items_to_see
+    return Accuracy(domain_size, users, margin, *ways)
+
+
+def _ways(start: str, *ways: object) -> str:
+    enough = ", or ".join(str(way) for way in ways if way)
+    return f" {start}{enough}." if enough else ""
+
+
+def _points(share: float) -> str:
+    return f"{float(f'{100 * share:.2g}'):,g}"
 
 
 def _rounded_up(number: int) -> int:

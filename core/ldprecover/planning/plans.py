@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import Any
 
 from ldprecover.errors import ParameterError
+from ldprecover.planning.accuracy import Accuracy, accuracy
 from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.planning.request import PlanRequest, Unknown
 from ldprecover.planning.solving import solve
@@ -79,11 +80,22 @@ class Plan:
         first = self.rounds[0]
         return first if first.reason is None else None
 
+    @property
+    def accuracy(self) -> Accuracy | None:
+        """The accuracy of the best protocol's round; None if no protocol has a solution."""
+        best = self.best
+        names = [each.protocol for each in self.rounds if each.reason is None]
+        if best is None:
+            return None
+        return accuracy(best.domain_size or 0, best.epsilon or 0.0, best.users or 0, names)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in the form of JSON."""
+        expected = self.accuracy
         return {
             "solved": self.request.solved,
             "request": asdict(self.request),
+            "accuracy": expected and asdict(expected) | {"sentence": str(expected)},
             "protocols": [asdict(each) for each in self.rounds],
         }
 

@@ -182,6 +182,22 @@ def test_misspelt_round_gets_close_matches(on_server: Run, name: str) -> None:
         assert f"did you mean '{name}'" in on_server(f"{command} {name[:-1]}_").fails(1)
 
 
+def test_list_of_a_file_is_confirmed_on_a_terminal(
+    on_server: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    Path("days.txt").write_text("Mon\nTue\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    line = "round open --epsilon 1 --items days.txt"
+    for options, answer, code in (("", "n", 1), ("", "y", 0), ("--yes", "", 0), ("--json", "", 0)):
+        monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+        ended = on_server(f"{line} {options}")
+        assert (ended.code, "Open it?" in ended.err) == (code, not options)
+
+
 def test_deleting_asks_first_and_needs_yes_without_a_terminal(
     on_server: Run, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,8 +12,15 @@ def test_sentence_names_margin_and_ways_to_one_point() -> None:
     expected = accuracy(290, 1.0, 5000)
     assert str(expected) == (
         "With 5,000 people each share is ± 5.4 points (95 %); smaller shares drown in the noise. "
-        "For ± 1 point: 145,000 people."
+        "The average share, 0.34 points, does. To see it, 5,000 people need ε 5.4, or at most "
+        "19 items. For ± 1 point: 145,000 people."
     )
+    assert not accuracy(19, 1.0, 5000).drowns
+    assert not accuracy(290, 5.4, 5000).drowns
+    assert accuracy(290, 5.3, 5000).drowns
+    assert expected == accuracy(290, 1.0, 5000, ["llh"])  # the best of all
+    assert accuracy(290, 1.0, 5000, ["grr"]).margin > 5 * expected.margin
+    assert "± 360 points" in str(accuracy(20, 1.0, 1))
     assert expected.drowns
     few = accuracy(50, 2.0, 20_000, ["grr"])
     assert few.items_for_point is not None

@@ -19,10 +19,10 @@ export function advice(form, wanted, use, propose, signal) {
   let timer = 0;
   let asked = null;
 
-  const plan = async (wish, stop) =>
-    (await get("plan", { query: wish, signal: stop })).protocols.filter(
-      (each) => each.reason === null,
-    );
+  const plan = async (wish, stop) => {
+    const { accuracy, protocols: all } = await get("plan", { query: wish, signal: stop });
+    return { accuracy, plans: all.filter((each) => each.reason === null) };
+  };
 
   const ask = async () => {
     const wish = wanted();
@@ -34,11 +34,11 @@ export function advice(form, wanted, use, propose, signal) {
       );
     asked = new AbortController();
     try {
-      const plans = await plan(wish, AbortSignal.any([asked.signal, signal]));
+      const { accuracy, plans } = await plan(wish, AbortSignal.any([asked.signal, signal]));
       if (plans.length > 0) propose(plans[0]);
       fill(
         said,
-        plans.length > 0 && sentence(plans[0], wish),
+        plans.length > 0 && sentence(plans[0], accuracy),
         protocols(plans, use, signal),
         h("p", {}, h("a", { href: link(["plan"], wish) }, "All of the plan")),
       );
@@ -55,15 +55,15 @@ export function advice(form, wanted, use, propose, signal) {
   ask();
   return {
     root: h("section", { class: "card" }, h("h2", {}, "What to expect"), said),
-    best: async () => (await plan(wanted(), signal))[0].protocol,
+    best: async () => (await plan(wanted(), signal)).plans[0].protocol,
   };
 }
 
-function sentence(best, { users, epsilon }) {
+function sentence(best, accuracy) {
   return h(
     "p",
     { class: "lead" },
-    `auto takes ${best.protocol.toUpperCase()}: with ${count(users)} users and ε = ${epsilon} the estimate of an item is right to ± ${points(best.margin)}.${best.retention === "none" ? " Its counts determine its reports, so the server need not keep these: retention none." : ""}`,
+    `${accuracy.sentence} auto takes ${best.protocol.toUpperCase()}.${best.retention === "none" ? " Its counts determine its reports, so the server need not keep these: retention none." : ""}`,
   );
 }
 

@@ -1,7 +1,8 @@
 // A round without reports: how to report to it.
 
+import { get, isAbort, sentenceOf } from "../api.js";
 import { code } from "../code.js";
-import { fill, h, svg } from "../dom.js";
+import { field, fill, h, svg } from "../dom.js";
 import { number } from "../format.js";
 import { help } from "../help.js";
 
@@ -18,8 +19,8 @@ const ACCESS = {
     "Reports need tickets: the operator makes them with ldprecover admin ticket. The survey asks for one.",
 };
 
-/** Show how to report to a round. */
-export function howToReport(round) {
+/** Show how to report to a round, and what to expect of it. */
+export function howToReport(round, signal) {
   const { name, access, items } = round;
   const value = items[0];
   const survey = `${SERVER}/page/survey.html?round=${encodeURIComponent(name)}`;
@@ -55,6 +56,7 @@ export function howToReport(round) {
         ),
         h("p", {}, REACH),
         picture,
+        expected(round, signal),
       ),
       h(
         "section",
@@ -96,6 +98,30 @@ await new Reporter(${json(SERVER)}, ${json(name)}).report(${json(value)});`,
       ),
     ),
   );
+}
+
+/** A field for the number of people, and how exact their shares will be. */
+function expected({ protocol, epsilon, items }, signal) {
+  const sentence = h("p", { role: "status" });
+  const people = h("input", { type: "number", min: 1, max: 1e12, step: 1, value: 30 });
+  let asked = new AbortController();
+  const ask = async () => {
+    asked.abort();
+    asked = new AbortController();
+    fill(sentence);
+    if (!people.value || !people.checkValidity()) return;
+    const query = { domain_size: items.length, epsilon, protocol, users: people.value };
+    const either = AbortSignal.any([asked.signal, signal]);
+    try {
+      const { accuracy } = await get("plan", { query, signal: either });
+      fill(sentence, accuracy?.sentence);
+    } catch (error) {
+      if (!isAbort(error)) fill(sentence, sentenceOf(error));
+    }
+  };
+  people.addEventListener("input", ask);
+  ask();
+  return h("div", {}, field("How many people will answer?", people), sentence);
 }
 
 /** A report in its form on the wire, of the first item; null for a long one. */

@@ -290,7 +290,7 @@ function live({ main, query, signal }, round, estimates) {
     const { howToReport } = await import("./fresh.js");
     if (signal.aborted || fresh || round.state !== "open") return;
     fresh = round.state;
-    fill(freshPlace, howToReport(round));
+    fill(freshPlace, howToReport(round, signal));
   }
 
   let ticks = 0;

@@ -54,6 +54,7 @@ function verdict(answer, best) {
       `With ${count(best.users)} users, ${count(best.domain_size)} items and epsilon ${number(best.epsilon)}, ${what} has a standard error of `,
       `${points(best.standard_error)} percentage points: ± ${points(best.margin)} at 95 %. An interval for all items at once is ± ${points(best.margin_of_all)}.`,
     ),
+    h("p", {}, answer.accuracy.sentence),
     h(
       "p",
       {},
