@@ -53,7 +53,6 @@ class Campaign:
     round.
 
     `tickets` are those the attacker holds, one for each malicious user: each sends its one report.
-    Where seeds are assigned, a report is crafted for the seed of its ticket.
 
     Raises ParameterError for a negative m or seed, or fewer tickets than m.
 

@@ -74,25 +74,13 @@ class _Law:
 
     def reports(self, m: int, rng: Rng) -> Reports:
         """Return m reports: proposals that are kept with the probability 1 - excess."""
-        if self.oracle.assigned_seeds:
-            return self._reports_under_seeds(m, rng)
         blocks, missing = [self.oracle.perturb([], rng)], m
         while missing:
             n = min(int(1.1 * missing * self._raised) + 100, self.block)
-            proposals, excess = self._propose(self.oracle, n, rng)
+            proposals, excess = self._propose(n, rng)
             blocks.append(proposals[rng.random(n) >= excess][:missing])
             missing -= len(blocks[-1])
         return np.concatenate(blocks)
-
-    def _reports_under_seeds(self, m: int, rng: Rng) -> Reports:
-        """Return m reports; a proposal that is not kept is drawn again under the same seed."""
-        reports, excess = self._propose(self.oracle, m, rng)
-        pending = np.flatnonzero(rng.random(m) < excess)
-        while pending.size:
-            holders = self.oracle.with_seeds(self.oracle.seeds(reports[pending]))
-            reports[pending], excess = self._propose(holders, pending.size, rng)
-            pending = pending[rng.random(pending.size) < excess]
-        return reports
 
     def support(self) -> FloatArray:
         """Return the expected share of reports that support each item.
@@ -100,9 +88,7 @@ class _Law:
         The share of the weights is known. An excess above one adds little to it, which a sample of
         proposals estimates.
         """
-        proposals, excess = self._propose(
-            self.oracle, min(_SAMPLE, self.block), np.random.default_rng(0)
-        )
+        proposals, excess = self._propose(min(_SAMPLE, self.block), np.random.default_rng(0))
         cut = np.maximum(excess - 1, 0.0) * self._raised / len(proposals)
         support = self.oracle.laws.honest_support(self.weights)
         support = support + cut @ self.oracle.supports(proposals)
@@ -113,11 +99,11 @@ class _Law:
     def _raised(self) -> float:
         return float(np.maximum(self.weights, 0.0).sum())
 
-    def _propose(self, oracle: FrequencyOracle, n: int, rng: Rng) -> tuple[Reports, FloatArray]:
+    def _propose(self, n: int, rng: Rng) -> tuple[Reports, FloatArray]:
         """Return honest reports of raised items, and what the law has less of each, as a share."""
         log = required(self.oracle.laws.log_likelihood, self.oracle.protocol, "a law of reports")
         more, less = np.maximum(self.weights, 0.0), np.maximum(-self.weights, 0.0)
-        reports = oracle.perturb(draw_items(more / more.sum(), n, rng), rng)
+        reports = self.oracle.perturb(draw_items(more / more.sum(), n, rng), rng)
         if not less.any():
             return reports, np.zeros(n)
         ratio = log(reports, less / less.sum()) - log(reports, more / more.sum())

@@ -101,8 +101,7 @@ class MGA(TargetedAttack, ModelledAttack):
     - OLH: the best of `search` random seeds of each user's own, and the bucket that holds most
       targets; search="exhaustive" scans the seeds of the hash until every user has a perfect one
       (`ldprecover.crafting.seed_search` says what that costs);
-    - LLH: the reports, but of seed 0, that support most targets; with assigned seeds the bucket of
-      the user's seed that holds most targets.
+    - LLH: the reports, but of seed 0, that support most targets.
     - HR: columns that support most targets. Few columns raise the same other items, which a
       projection shares the gain with: against="projected" spreads reports over an eighth of all
       columns, for a smaller gain before the projection.

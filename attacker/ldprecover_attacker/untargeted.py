@@ -168,10 +168,7 @@ class MLA(ItemAttack):
     - OLH: one seed, the best of `search` random ones, and its fullest bucket, or the bucket of
       nearest to d/2 items. S = (k - d/g)/(p-q) if the bucket holds k.
 
-    Users with assigned seeds cannot all send one report: each takes the bucket of its seed that
-    holds most items, or most of a secret random half.
-
-    `support` is 0 or 1 for each item, by the report that was drawn, but for assigned seeds.
+    `support` is 0 or 1 for each item, by the report that was drawn.
 
     Raises ParameterError for an unknown `against`, and an item outside the domain.
 
@@ -203,30 +200,11 @@ class MLA(ItemAttack):
         return weights
 
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        if oracle.assigned_seeds:
-            return self._plan_of_assigned_seeds(oracle, rng)
         report = self._report(oracle, rng)
         support = oracle.supports(report)[0].astype(np.float64)
         return Plan(
             send=lambda m, rng: np.repeat(report, m, axis=0),
             support=lambda m: support,
-        )
-
-    def _plan_of_assigned_seeds(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        """Return the plan of users with assigned seeds, who each take their fullest bucket."""
-        d = oracle.domain_size
-        items = (
-            np.arange(d)
-            if self.against == "raw"
-            else np.sort(rng.choice(d, size=d // 2, replace=False))
-        )
-        included = np.zeros(d)
-        included[items] = 1.0
-        return Plan(
-            send=lambda m, rng: crafter_of(oracle).craft(
-                np.broadcast_to(items, (m, items.size)), rng
-            ),
-            support=lambda m: crafter_of(oracle).crafted_support(included, items.size),
         )
 
     def _report(self, oracle: FrequencyOracle, rng: Rng) -> Reports:

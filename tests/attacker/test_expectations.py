@@ -35,11 +35,7 @@ def oracle_of(protocol: str, epsilon: float = 0.5, d: int = 102) -> FrequencyOra
     return frequency_oracle(protocol, epsilon, d)
 
 
-ORACLES = [
-    *map(oracle_of, PROTOCOLS),
-    frequency_oracle("llh", 0.5, 102, assigned_seeds=True),
-    frequency_oracle("llh", 1.0, 102, assigned_seeds=True),
-]
+ORACLES = [*map(oracle_of, PROTOCOLS)]
 
 
 CASES = {
@@ -48,7 +44,7 @@ CASES = {
     for oracle in ORACLES
     if refusal(attack, oracle) is None
 }
-"""Every attack on every protocol, and on assigned seeds."""
+"""Every attack on every protocol."""
 
 
 def rng(seed: int = 12) -> np.random.Generator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -79,12 +78,19 @@ class CellCrafter(Crafter):
 
         Raises ParameterError for more than 16,384 possible sets of chosen items.
         """
-        return average_over_sets(
-            self.oracle.protocol,
-            included,
-            r,
-            lambda items: self._shares(self.best_reports(items, aim)),
-        )
+        items = np.flatnonzero(included)
+        if math.comb(items.size, r) > _SUBSETS:
+            raise ParameterError(
+                f"{self.oracle.protocol} lacks a law of reports crafted for {r} of {items.size} "
+                "items, of which there are too many"
+            )
+        sets = list(combinations(items.tolist(), r))
+        mean = np.zeros(self.oracle.domain_size)
+        for chosen_items in sets:
+            weight = float(included[chosen_items[0]]) if r == 1 else 1 / len(sets)
+            reports = self.best_reports(np.array(chosen_items), aim)
+            mean += weight * self.oracle.support_counts(reports) / reports.size
+        return mean
 
     def log_likelihood(self, reports: Reports, target: int) -> FloatArray:
         """Return log P(z) of the reports that support the target, drawn evenly."""
@@ -121,28 +127,3 @@ class CellCrafter(Crafter):
             score = self.oracle.domain_size * score - chosen_items.size * sizes
         worst = np.partition(score, -least)[-least] if spread else score.max()
         return (np.flatnonzero(score >= worst) + self.never_sent).astype(np.uint32)
-
-    def _shares(self, reports: UInt32Array) -> FloatArray:
-        """Return for each item the share of the reports that supports it."""
-        return self.oracle.support_counts(reports) / reports.size
-
-
-def average_over_sets(
-    protocol: str, included: FloatArray, r: int, value_of: Callable[[Int64Array], FloatArray]
-) -> FloatArray:
-    """Return the mean of `value_of(chosen_items)`, `included` as in `Crafter.crafted_support`.
-
-    Raises ParameterError for more than 16,384 possible sets of chosen items.
-    """
-    items = np.flatnonzero(included)
-    if math.comb(items.size, r) > _SUBSETS:
-        raise ParameterError(
-            f"{protocol} lacks a law of reports crafted for {r} of {items.size} items, of which "
-            "there are too many"
-        )
-    sets = list(combinations(items.tolist(), r))
-    mean: FloatArray = np.zeros(())
-    for chosen_items in sets:
-        weight = float(included[chosen_items[0]]) if r == 1 else 1 / len(sets)
-        mean = mean + weight * value_of(np.array(chosen_items))
-    return mean

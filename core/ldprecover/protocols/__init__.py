@@ -71,37 +71,26 @@ PROTOCOLS: dict[str, type[FrequencyOracle]] = {
 
 
 def frequency_oracle(
-    protocol: str,
-    epsilon: float,
-    domain_size: int,
-    parameter: int | None = None,
-    *,
-    assigned_seeds: bool = False,
+    protocol: str, epsilon: float, domain_size: int, parameter: int | None = None
 ) -> FrequencyOracle:
     """Return the oracle of the protocol named `protocol`.
 
     `parameter` is the protocol's own integer parameter, such as the hash range of olh; None takes
-    its default. With `assigned_seeds` users do not choose the seeds of their reports.
+    its default.
 
         oracle = frequency_oracle("olh", epsilon=1.0, domain_size=100)
         reports = oracle.perturb([3, 17, 3])
 
-    Raises ParameterError for an unknown protocol, a parameter outside its range, or assigned seeds
-    of a protocol without them.
+    Raises ParameterError for an unknown protocol, and for a parameter outside its range.
     """
     kind = _kind(protocol)
-    if assigned_seeds and not kind.traits.assignable_seeds:
-        owners = (name for name in PROTOCOLS if PROTOCOLS[name].traits.assignable_seeds)
-        raise ParameterError(f"assigned_seeds belongs to {', '.join(owners)}; {protocol} has none")
-    assigned = {"assigned_seeds": True} if assigned_seeds else {}
     if kind.parameter is None:
         if parameter is not None:
             raise ParameterError(f"{_owners()}; {protocol} has none")
-        return kind(epsilon, domain_size, **assigned)
+        return kind(epsilon, domain_size)
     if parameter is None:
-        default = (assigned_seeds and kind.parameter.assigned_default) or kind.parameter.default
-        parameter = default(check_epsilon(epsilon), check_domain_size(domain_size))
-    return kind(epsilon, domain_size, parameter, **assigned)  # type: ignore[call-arg]
+        parameter = kind.parameter.default(check_epsilon(epsilon), check_domain_size(domain_size))
+    return kind(epsilon, domain_size, parameter)  # type: ignore[call-arg]
 
 
 def own_parameters() -> dict[str, tuple[OwnParameter, ...]]:

@@ -15,7 +15,6 @@ class Traits:
     - `independent_bits`: the items that it supports are independent given the user's item; for a
       protocol that hashes, under an ideal hash.
     - `seeded`: it carries a hash seed of 32 uniform bits that its user draws.
-    - `assignable_seeds`: its seed is one of a few, and may be assigned to the user.
     - `extremal`: it is e^epsilon times as likely under an item that it supports as under any other
       (an extremal mechanism: Kairouz et al., NIPS 2014); given its seed, if it has one.
     - `histogram`: it is an integer, and entry z of a summary is the number of the reports z. A
@@ -25,7 +24,6 @@ class Traits:
     one_item: bool = False
     independent_bits: bool = False
     seeded: bool = False
-    assignable_seeds: bool = False
     extremal: bool = False
     histogram: bool = False
 
@@ -35,8 +33,7 @@ class OwnParameter:
     """A protocol's own integer parameter, which is the third field of its class.
 
     `name` is the name of that field, `meaning` describes it in one line. The value is from `low` to
-    `high`; `default(epsilon, domain_size)` is the value if none is stated, and
-    `assigned_default`, if any, that with assigned seeds.
+    `high`; `default(epsilon, domain_size)` is the value if none is stated.
     """
 
     name: str
@@ -44,7 +41,6 @@ class OwnParameter:
     high: int
     meaning: str
     default: Callable[[float, int], int]
-    assigned_default: Callable[[float, int], int] | None = None
 
 
 @dataclass(frozen=True)

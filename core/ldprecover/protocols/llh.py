@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +12,6 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover._checks import integers
 from ldprecover.counting.linear_hashing import bucket_sums, buckets_of, support_sums
-from ldprecover.crafting.assigned_seeds import AssignedSeedCrafter
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.linear import LinearCrafter
 from ldprecover.errors import ParameterError
@@ -25,15 +20,14 @@ from ldprecover.protocols.description import OwnParameter, ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items, tiles
 from ldprecover.protocols.sampling import below, keep_threshold, words_from
 from ldprecover.protocols.simulation import HistogramSimulation, Simulation
-from ldprecover.protocols.wire import IntegerForm, raise_first
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
+from ldprecover.protocols.wire import IntegerForm
+from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
 MAX_CELLS = 1 << 20  # g^(k+1), the length of a summary: 8 MiB
 _MAX_RANGE = 1021  # the greatest prime g with g^2 <= MAX_CELLS
 _PRIMES = tuple(
     g for g in range(2, _MAX_RANGE + 1) if all(g % i for i in range(2, math.isqrt(g) + 1))
 )
-_BINARY_BELOW = 0.7  # epsilon; with assigned seeds two buckets leave crafted reports less gain
 _WORST = 1.05  # variance relative to that of OUE above which LLH is not proposed
 _FORMS = ReportForms(
     json="one integer r * g + y a report; it supports item v where the digits of r and v in base "
@@ -56,15 +50,6 @@ def default_linear_range(epsilon: float, domain_size: int) -> int:
     """Return the prime g of least variance with g^(k+1) <= 2^20, where k = ceil(log_g d)."""
     fitting = (g for g in _PRIMES if g ** (digits_of(domain_size, g) + 1) <= MAX_CELLS)
     return min(fitting, key=lambda g: _variance(epsilon, g))
-
-
-def assigned_linear_range(epsilon: float, domain_size: int) -> int:
-    """Return the default range for assigned seeds: 2 for epsilon < 0.7, else as for private ones.
-
-    At epsilon 0.5 users who craft reports for ten of 102 items gain 0.49 with g = 2 and 0.66 with
-    g = 3, for 5 % more variance.
-    """
-    return 2 if epsilon < _BINARY_BELOW else default_linear_range(epsilon, domain_size)
 
 
 def _variance(epsilon: float, g: int) -> float:
@@ -91,21 +76,16 @@ class LLH(FrequencyOracle):
     Item 0 is in bucket 0 under every seed, and under seed 0 all items are: report 0 supports every
     item. An honest report is 0 with probability p/S.
 
-    With `assigned_seeds` the seed, uniform over all S, is assigned, and the user perturbs the
-    bucket. Reports have the same laws, and epsilon-LDP holds whoever knows or chooses the seed. For
-    g = 2 this is Hadamard response with public coins, one bit a user.
-
     Raises ParameterError unless `hash_range` is a prime with g^(k+1) <= 2^20.
 
         LLH(epsilon=1.0, domain_size=100, hash_range=5).perturb([0, 3, 3])
     """
 
     hash_range: int
-    assigned_seeds: bool = field(default=False, kw_only=True)
 
     protocol = "llh"
     title = "linear local hashing"
-    traits = Traits(extremal=True, assignable_seeds=True, histogram=True)
+    traits = Traits(extremal=True, histogram=True)
     parameter = OwnParameter(
         "hash_range",
         2,
@@ -113,7 +93,6 @@ class LLH(FrequencyOracle):
         "g, a prime, for LLH; default the prime of least variance with g^(k+1) <= 2^20, k = "
         "ceil(log_g d).",
         default_linear_range,
-        assigned_linear_range,
     )
 
     def __post_init__(self) -> None:
@@ -179,33 +158,8 @@ class LLH(FrequencyOracle):
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self.item_indices(items)
-        seeds = self.draw_seeds(user_items.size, rng)
+        seeds = below(self.seed_count, user_items.size, words_from(rng)).astype(np.int64)
         return self.reports(seeds, self.buckets(seeds, user_items))
-
-    def draw_seeds(self, n: int, rng: Rng | None = None) -> Int64Array:
-        """Return the seeds of n users: uniform ones, or the next of `with_seeds`.
-
-        Raises ParameterError for more users than seeds.
-        """
-        remaining: Iterator[int] | None = getattr(self, "_remaining_seeds", None)
-        if remaining is None:
-            return below(self.seed_count, n, words_from(rng)).astype(np.int64)
-        seeds = np.fromiter(islice(remaining, n), np.int64)
-        if seeds.size < n:
-            raise ParameterError("there are fewer seeds than reports")
-        return seeds
-
-    def seeds(self, reports: Reports) -> UInt32Array:
-        return reports // np.uint32(self.hash_range)
-
-    def with_seeds(self, seeds: ArrayLike) -> Self:
-        if not self.assigned_seeds:
-            raise self.lacks("assigned seeds")
-        array = integers(seeds, "seeds", (1 << 63) - 1)
-        raise_first(array >= self.seed_count, f"the seed must be from 0 to {self.seed_count - 1}")
-        holders = copy.copy(self)
-        object.__setattr__(holders, "_remaining_seeds", iter(array.tolist()))
-        return holders
 
     def buckets(self, seeds: ArrayLike, items: ArrayLike) -> Int64Array:
         """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
@@ -309,15 +263,7 @@ class LLH(FrequencyOracle):
 
     @property
     def crafter(self) -> Crafter:
-        return AssignedSeedCrafter(self) if self.assigned_seeds else LinearCrafter(self)
-
-    def size_law(self) -> FloatArray:
-        """Return the law of the sizes of honest reports of users whose items are uniform."""
-        uniform = np.full(self.domain_size, 1 / self.domain_size)
-        law = np.zeros(self.domain_size + 1)
-        np.add.at(law, self._sizes, self.probabilities(uniform))
-        law /= law.sum()
-        return law
+        return LinearCrafter(self)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -190,21 +190,8 @@ class FrequencyOracle(ABC):
 
     @property
     def assigned_seeds(self) -> bool:
-        """Whether seeds are assigned to users, who do not choose them."""
+        """Whether users do not choose the seeds of their reports, which are then not filtered."""
         return False
-
-    @property
-    def seed_count(self) -> int:
-        """S, the number of seeds. Raises ParameterError if seeds are not assignable."""
-        raise self.lacks("assigned seeds")
-
-    def with_seeds(self, seeds: ArrayLike) -> Self:
-        """Return the protocol for users to whom these seeds are assigned.
-
-        Each report takes the next seed. Raises ParameterError for a protocol without assigned
-        seeds, and ReportError for a seed out of range.
-        """
-        raise self.lacks("assigned seeds")
 
     @property
     def summary_size(self) -> int:

@@ -117,8 +117,7 @@ MALICIOUS_MODELS: dict[str, TargetedModel | None] = {
     # pi is c/r on T, c the mean number of targets in that bucket, and 1/g elsewhere.
     "searched": _crafted("searched", "no seeds to search"),
     # Columns of a Hadamard matrix, or linear hash functions and buckets, that support all targets,
-    # or most where none supports all. Drawn evenly, and never column or seed 0; with assigned seeds
-    # the bucket of each seed with most targets. pi is exact for every item.
+    # or most where none supports all. Drawn evenly, and never column or seed 0. pi is exact.
     "solved": _crafted("solved", "no equations to solve"),
     "custom": None,
 }

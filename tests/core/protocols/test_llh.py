@@ -10,7 +10,6 @@ from ldprecover import OUE, ParameterError, ReportError, Tally
 from ldprecover.counting import linear_hashing
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import LLH, crafter_of, frequency_oracle
-from ldprecover.testing import check_protocol
 from ldprecover.testing.tolerances import assert_follows
 
 FAMILIES = [(2, 2), (5, 2), (9, 3), (102, 3), (60, 7), (23, 23)]
@@ -21,11 +20,6 @@ families = pytest.mark.parametrize(("d", "g"), FAMILIES)
 
 def every_report(oracle: LLH) -> np.ndarray:
     return np.arange(oracle.summary_size, dtype="<u4")
-
-
-@families
-def test_keeps_the_contract_with_assigned_seeds(d: int, g: int) -> None:
-    check_protocol(LLH(1.0, d, g, assigned_seeds=True))
 
 
 @families
@@ -187,34 +181,3 @@ def test_many_reports_of_every_item_raise_an_alarm() -> None:
     oracle.wire.check_submission(np.zeros(1, "<u4"))
     with pytest.raises(ReportError, match="9 of 9 reports are report 0, which supports every"):
         oracle.wire.check_submission(np.zeros(9, "<u4"))
-
-
-@pytest.mark.parametrize("make", ["perturb", "encode"])
-def test_reports_take_assigned_seeds_in_turn(make: str) -> None:
-    oracle, rng = LLH(1.0, 30, 3, assigned_seeds=True), np.random.default_rng(1)
-    seeds = rng.integers(81, size=9)
-    holders = oracle.with_seeds(seeds)
-    first, second = getattr(holders, make)([0, 5, 7]), getattr(holders, make)(np.arange(6), rng)
-    assert oracle.seeds(np.concatenate([first, second])).tolist() == seeds.tolist()
-    assert oracle == holders
-    with pytest.raises(ParameterError, match="fewer seeds than reports"):
-        holders.perturb([0])
-    with pytest.raises(ReportError, match="the seed must be from 0 to 80") as caught:
-        oracle.with_seeds([*seeds, 81])
-    assert caught.value.position == 9
-
-
-@pytest.mark.parametrize("protocol", ["olh", "grr", "hr"])
-def test_other_protocols_have_no_assigned_seeds(protocol: str) -> None:
-    with pytest.raises(ParameterError, match=f"belongs to llh; {protocol} has none"):
-        frequency_oracle(protocol, 1.0, 30, assigned_seeds=True)
-    oracle = frequency_oracle(protocol, 1.0, 30)
-    with pytest.raises(ParameterError, match=f"{protocol} lacks assigned seeds"):
-        oracle.with_seeds([0])
-    with pytest.raises(ParameterError, match="llh lacks assigned seeds"):
-        LLH(1.0, 30, 3).with_seeds([0])
-
-
-@pytest.mark.parametrize(("epsilon", "g"), [(0.1, 2), (0.69, 2), (0.7, 3), (1.0, 3), (2.0, 7)])
-def test_assigned_seeds_have_two_buckets_below_0_7(epsilon: float, g: int) -> None:
-    assert frequency_oracle("llh", epsilon, 102, assigned_seeds=True).own == {"hash_range": g}

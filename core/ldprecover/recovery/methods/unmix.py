@@ -76,8 +76,7 @@ def _estimates(inputs: RecoveryInputs) -> NoisyEstimates:
     Raises ParameterError if there are no reports.
     """
     oracle = inputs.oracle
-    is_histogram = oracle.laws.report_sums is not None and not oracle.assigned_seeds
-    if inputs.reports is not None and is_histogram:
+    if inputs.reports is not None and oracle.laws.report_sums is not None:
         return estimates_of_histogram(oracle, inputs.reports.tally(), inputs.targets)
     reason = unfit_for_filters(oracle)
     if inputs.reports is not None and reason is None:
