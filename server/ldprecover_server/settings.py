@@ -102,7 +102,7 @@ class Settings(BaseSettings):
     or as a JSON list; * allows all. IP addresses and localhost are always allowed. Without it a
     server that listens on a loopback address allows only these, and another one all names."""
     database_url: Annotated[str, Field(repr=False)] = "sqlite:///ldprecover.db"
-    """Database: sqlite:///FILE or postgresql+psycopg://..."""
+    """Database: sqlite:///FILE or postgresql://..."""
     workers: Positive = 1
     """Server processes; more than one requires Postgres."""
     admin_key: Annotated[SecretStr | None, Field(min_length=16)] = None

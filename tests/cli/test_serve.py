@@ -178,10 +178,7 @@ def test_running_server_owns_port_and_database_and_accepts_new_keys(
         ("serve --report-rate x", "--report-rate or LDPRECOVER_REPORT_RATE: must be a number"),
         ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),
         ("admin migrate --database-url mysql://x", "postgresql"),
-        (
-            "serve --port 0 --database-url postgres://a@b/db",
-            "write postgresql+psycopg:// for postgres://",
-        ),
+        ("serve --port 0 --database-url postgres://a@b/db?schema=x", "unknown to libpq"),
     ],
 )
 def test_rejects_invalid_settings_in_one_line(run: Run, line: str, message: str) -> None:

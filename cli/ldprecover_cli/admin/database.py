@@ -14,7 +14,7 @@ def migrate(*, database_url: DatabaseUrl = None) -> None:
     On SQLite the server makes the file, and migrates it when it starts. On Postgres it starts only
     with this schema.
 
-    Example: ldprecover admin migrate --database-url postgresql+psycopg://ldprecover@db/ldprecover
+    Example: ldprecover admin migrate --database-url postgresql://ldprecover@db/ldprecover
     """
     import ldprecover_server
     from ldprecover_cli.serve import database

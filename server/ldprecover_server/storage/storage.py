@@ -32,8 +32,8 @@ _SECOND_AT = re.compile(r"@[^?]*\?.*@")
 """Finds an @ after the end of the host."""
 
 _UNREADABLE = (
-    "the database URL cannot be read, or has an unknown option; percent-encode other characters "
-    "than letters and digits in its user and password, such as @ as %40; or try "
+    "the database URL cannot be read, or has an option unknown to libpq; percent-encode other "
+    "characters than letters and digits in its user and password, such as @ as %40; or try "
     "sqlite:///ldprecover.db"
 )
 
@@ -134,33 +134,33 @@ class Storage(Repository):
 
 
 def _connect(url: str, pool_size: int, statement_seconds: float | None) -> Database:
-    """Return the database at sqlite:///FILE or postgresql+psycopg://...; it connects on first use.
+    """Return the database at sqlite:///FILE or postgresql://...; it connects on first use.
 
-    A Postgres statement without an answer after `statement_seconds` fails. Raises
-    ConfigurationError for an unreadable URL or another kind of database.
+    postgres:// is Postgres too, and psycopg its driver, whatever driver the URL names. A statement
+    without an answer after `statement_seconds` fails. Raises ConfigurationError for an unreadable
+    URL or another kind of database.
     """
     try:
         parsed = sa.make_url(url)
         if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
             return SQLite(parsed)
-        if parsed.drivername == "postgresql+psycopg":
+        if parsed.get_backend_name() in ("postgres", "postgresql"):
             from ldprecover_server.storage.backends.postgres import OPTIONS, Postgres
 
             # What Postgres's errors name must be no part of an unescaped password.
             named = f"{parsed.host}/{parsed.database}"
             if _ODD.search(named) or _SECOND_AT.search(url) or parsed.query.keys() - OPTIONS:
                 raise ArgumentError
+            parsed = parsed.set(drivername="postgresql+psycopg")
             return Postgres(parsed, pool_size, statement_seconds)
     except ImportError as error:  # psycopg is an extra
         raise ConfigurationError(
-            "Postgres needs the extra: pip install 'ldprecover[postgres]'"
+            "Postgres needs the extra: pip install 'ldprecover[postgres]', or in a clone: "
+            "make ldprecover EXTRAS=postgres"
         ) from error
     except (ArgumentError, ValueError, OSError):  # whose text may have a part of the password
         raise ConfigurationError(_UNREADABLE) from None
-    form = "the database must be sqlite:///FILE or postgresql+psycopg://..."
-    if parsed.drivername.startswith("postgres"):
-        form += f": write postgresql+psycopg:// for {parsed.drivername}:// and keep the rest"
-    raise ConfigurationError(form)
+    raise ConfigurationError("the database must be sqlite:///FILE or postgresql://...")
 
 
 def _reason(error: Exception) -> str:

@@ -187,6 +187,16 @@ def test_settings_of_database_role_and_url_are_overruled(
         assert_settings_hold(storage)
 
 
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
+def test_url_of_another_scheme_opens_the_database(fresh: str, scheme: str) -> None:
+    url = make_url(fresh).set(drivername=scheme, password="p@ss/1?")
+    url = url.update_query_dict({"sslmode": "prefer"})
+    with closing(Storage(url.render_as_string(hide_password=False))) as storage:
+        storage.prepare()
+        assert storage.database.engine.url.password == "p@ss/1?"
+        assert "p@ss" not in storage.database.name
+
+
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_TW"])
 def test_database_in_another_encoding_is_refused(cluster: Cluster, encoding: str) -> None:
     with cluster.connect() as admin, ExitStack() as undo:
