@@ -125,7 +125,6 @@ def _adapt_help(command: Any) -> None:
 def _warnings_as_lines() -> Iterator[None]:
     """Print warnings about insecure transport as one line; others as Python does."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", InsecureTransportWarning)
         default = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:

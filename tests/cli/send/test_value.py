@@ -89,6 +89,7 @@ def test_takes_the_right_ticket_after_a_wrong_one(on_server: Run, server: Server
     assert server.frequencies(round_["id"])["n"] == 1
 
 
+@pytest.mark.filterwarnings("default::ldprecover_client.errors.InsecureTransportWarning")
 def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch):
     """No resolver knows the name (RFC 6761), so nothing is sent."""
     monkeypatch.setattr(http, "_warned", set())
