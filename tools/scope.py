@@ -24,7 +24,7 @@ LIMITS = {
     "commands": 30,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 46_340,
+    "words in docs": 46_500,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

@@ -22,7 +22,7 @@ _HINTS = {
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover admin ticket` makes "
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
-    "not-found": "check --url: it must be the server's address without a path",
+    "not-found": "check --url: it must be the address of the server's page",
     "no-reports": "`ldprecover sim users` makes some",
     "round-closed": "open another with `ldprecover round open`",
     "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens one",

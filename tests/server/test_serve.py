@@ -221,7 +221,9 @@ def test_application_runs_under_plain_uvicorn(tmp_path: Path, root_path: str) ->
             headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
             with httpx.Client(base_url=address, headers=headers, trust_env=False) as http:
                 body = {"name": "r", "protocol": "grr", "epsilon": 1, "domain_size": 4}
-                assert http.post("/rounds", json=body).status_code == 201
+                opened = http.post("/rounds", json=body)
+                assert opened.headers["location"] == f"{root_path}/rounds/{opened.json()['id']}"
+                assert http.get("/no").json()["type"] == f"{root_path}/docs/errors#not-found"
                 assert http.post("/rounds/r/reports", json={"reports": [1]}).status_code == 202
                 assert http.get("/rounds/r/frequencies").json()["n"] == 1
         finally:

@@ -37,6 +37,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _PUBLISH_SECONDS = 1.0
 """The longest delay until a scrape of another process sees a request."""
+_PREFIX = re.compile(rb"((?:/[\w.~-]+)+)/?")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?", re.IGNORECASE)
 _ONCE: dict[bytes, type[ServiceError]] = {
     b"authorization": InvalidParameterError,
@@ -142,6 +143,9 @@ def _client_id(scope: Scope) -> bytes | None:
 class HeadChecks:
     """ASGI middleware that rejects an ambiguous head, and a header Host that names none of `names`.
 
+    The path that a proxy has removed, in X-Forwarded-Prefix, becomes `root_path`. It only changes
+    addresses in responses: the route follows from the path that the proxy has passed.
+
     A path has printable characters only: the pattern of a route also matches before a line break at
     the end, which the rule of a proxy may not. HTTP/1.0 alone allows a request without Host. A body
     behind Upgrade never arrives: the parser of uvicorn takes it for the other protocol, and what
@@ -158,14 +162,17 @@ class HeadChecks:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
-        if scope["type"] == "http" and (error := self._error(scope)) is not None:
+        if scope["type"] == "http" and (error := self._check(scope)) is not None:
             app = problem_response(error, {"Connection": "close"})  # the rest may be no request
         await app(scope, receive, send)
 
-    def _error(self, scope: Scope) -> ServiceError | None:
+    def _check(self, scope: Scope) -> ServiceError | None:
         if not scope["path"].isprintable():
             return NotFoundError(f"{scope['method']} {scope['path'][:200]!r}")
         headers = dict(scope["headers"])
+        if prefix := _PREFIX.fullmatch(headers.get(b"x-forwarded-prefix", b"")):
+            scope["root_path"] = prefix[1].decode() + scope.get("root_path", "")
+            scope["path"] = prefix[1].decode() + scope["path"]
         if len(headers) < len(scope["headers"]):
             names = [name for name, _ in scope["headers"]]
             for name, error in _ONCE.items():

@@ -104,6 +104,7 @@ def install(app: FastAPI) -> None:
             version=app.version,
             description=_DESCRIPTION,
             routes=[*app.routes, *documented.routes],
+            servers=[{"url": "."}],  # the folder of the document
         )
         _complete(document)
         return document

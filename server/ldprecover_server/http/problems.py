@@ -63,7 +63,10 @@ response in a frame, and load nothing. Problems have them everywhere."""
 
 
 class ProblemResponse(Response):
-    """The response to an error, which the metrics of the application count."""
+    """The response to an error, which the metrics of the application count.
+
+    Its type is below the path of the application.
+    """
 
     media_type = MEDIA_TYPE
 
@@ -75,11 +78,15 @@ class ProblemResponse(Response):
             error.type.status,
             {**SECURITY_HEADERS, **error.headers, **(headers or {})},
         )
-        self._slug = error.type.slug
+        self._error = error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (app := scope.get("app")) is not None:
-            app.state.metrics.refusals.labels(self._slug).inc()
+            app.state.metrics.refusals.labels(self._error.type.slug).inc()
+        if root := scope.get("root_path"):
+            problem = self._error.problem
+            self.body = problem.model_copy(update={"type": root + problem.type}).to_json()
+            self.headers["Content-Length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
 
 

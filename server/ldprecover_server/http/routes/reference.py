@@ -17,14 +17,14 @@ from ldprecover_interface import paths
 from ldprecover_server.errors import service_errors
 
 _STATIC = Path(__file__).parent.parent / "static"
-_SWAGGER = f"{paths.STATIC}/swagger-ui"
+_SWAGGER = f"{paths.STATIC[1:]}/swagger-ui"
 
 _PIECE = 1 << 15
 
 router = APIRouter(include_in_schema=False)
 
 _DOCS = get_swagger_ui_html(
-    openapi_url=paths.OPENAPI,
+    openapi_url=paths.OPENAPI[1:],  # relative: a proxy may serve all of it below a path
     title="LDPRecover API",
     swagger_js_url=f"{_SWAGGER}/swagger-ui-bundle.js",
     swagger_css_url=f"{_SWAGGER}/swagger-ui.css",

@@ -75,10 +75,11 @@ async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
     limit = caller.services.limits.max_body_bytes
     async with json_body(request, caller, NewRound, limit) as new:
-        return await caller.respond(_open, caller.services, new)
+        root = request.scope.get("root_path", "")
+        return await caller.respond(_open, caller.services, new, root + paths.ROUNDS)
 
 
-def _open(services: Services, new: NewRound) -> Response:
+def _open(services: Services, new: NewRound, rounds: str) -> Response:
     if (new.items is None) == (new.domain_size is None):
         raise ParameterError("give either items or domain_size")
     items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
@@ -93,7 +94,7 @@ def _open(services: Services, new: NewRound) -> Response:
         retention=new.retention,
         texts={name: getattr(new, name) for name in TEXTS},
     )
-    return _round(services, None, stored, info, 201, {"Location": f"{paths.ROUNDS}/{stored.id}"})
+    return _round(services, None, stored, info, 201, {"Location": f"{rounds}/{stored.id}"})
 
 
 @router.get(
