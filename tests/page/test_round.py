@@ -268,6 +268,17 @@ def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, A
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
 
 
+def test_testing_has_its_step_and_seconds(visitor: Visitor, attacked: dict[str, Any]) -> None:
+    visitor.context.route("**/recover", lambda route: None)
+    visitor.page.clock.install()
+    page = visitor.open(f"#/rounds/{attacked['name']}")
+    shown = tile(page, "Are they honest?")
+    expect(shown).to_contain_text("Testing …step 1 of 3, best estimate: 0 s")
+    page.clock.fast_forward(12_000)
+    expect(shown).to_contain_text("best estimate: 12 s")
+    expect(page.locator("#live")).to_have_text("The reports are being tested.")
+
+
 def test_terms_are_explained(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}")
     page.get_by_role("button", name="What is this: epsilon?").press("Enter")

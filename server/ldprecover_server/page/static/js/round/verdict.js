@@ -159,7 +159,7 @@ export function tiles(help = () => null) {
       { class: "tiles" },
       made.map((each) => each.root),
     ),
-    set({ n, state, verdict, bar, collectedBar, noise }) {
+    set({ n, state, verdict, bar, collectedBar, noise, step }) {
       const { text, kind } = noiseVerdict(verdict, noise) ?? VERDICTS[verdict.attack];
       const { malicious_share: fake, least_malicious_share: least } = verdict;
       const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
@@ -172,6 +172,7 @@ export function tiles(help = () => null) {
         text === BLURRED && VERDICTS[verdict.attack].text.toLowerCase(),
         probability(verdict),
         noise && isSeen(verdict) && BLURRED.toLowerCase(),
+        step,
       ];
       made[1].set(text, more.filter(Boolean).join("; "), kind);
       made[2].set(
@@ -217,12 +218,17 @@ export function verdictPanel(help, test) {
   const shown = tiles(help);
   const [first, second] = [h("p", { class: "lead" }), h("p", {})];
   const unseen = h("p", { class: "quiet" }, "Lies told honestly and mimicry stay unseen.");
+  let last = null; // the facts that are shown
   let advice = null; // the sentence of `second`, beside which a "?" may stand
   const offer = h("button", { type: "button", hidden: true, onclick: test });
   return {
     root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, unseen, offer),
+    /** Show the step of the test alone, each second: screen readers are not told. */
+    setStep(step) {
+      if (last) shown.set((last = { ...last, step }));
+    },
     show(facts, labels) {
-      shown.set(facts);
+      shown.set((last = facts));
       const said = facts.sentences ?? sentences(facts.verdict, labels, facts);
       unseen.hidden = ["untested", "testing"].includes(facts.verdict.attack);
       offer.hidden = !facts.offer;

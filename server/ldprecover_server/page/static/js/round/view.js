@@ -22,6 +22,7 @@ let demo = null; // the token of a demo's link, until the page is left
 
 /** Reports up to which the best estimate is worked out unasked. */
 const UNASKED = 2_000_000;
+const STEPS = ["best estimate", "alarms", "certified band"]; // of a test, in their order
 const HISTOGRAMS = ["grr", "hr", "llh"]; // whose tally has all that the reports say
 
 export async function show(context) {
@@ -73,6 +74,8 @@ function live({ main, query, signal }, round, estimates) {
   let truth = null; // the true frequencies, of a demo's round
   let frame = 0;
   let alarms = null; // {n, answer, error} of the last test; n is that of its request
+  let alarmTests = 0; // requests of them that are not answered
+  let step = { k: -1, at: 0 }; // the first of STEPS that is not answered, and since when
 
   let certificate = null; // loaded after the first chart
   const certified = import("./certificate.js").then(({ certificatePanel }) => {
@@ -181,11 +184,14 @@ function live({ main, query, signal }, round, estimates) {
   async function findAlarms() {
     const request = { n: estimates.n, answer: null, error: null };
     alarms = { ...request, answer: alarms?.answer ?? null };
+    alarmTests += 1;
     try {
       request.answer = await get(roundPath(round.id, "alarms"), { signal });
     } catch (error) {
       if (isAbort(error)) return;
       request.error = error;
+    } finally {
+      alarmTests -= 1;
     }
     alarms = request;
     later();
@@ -211,6 +217,19 @@ function live({ main, query, signal }, round, estimates) {
     };
   }
 
+  /** The step of the test that is being worked out, with its seconds; "" without one. */
+  function currentStep() {
+    const pending = [known.isPending(AUTO.name), alarmTests > 0, certificate?.isPending()];
+    const k = round.verdict ? -1 : pending.indexOf(true);
+    if (k !== step.k) step = { k, at: performance.now() };
+    const seconds = Math.floor((performance.now() - step.at) / 1000);
+    if (k < 0 || (seconds < 1 && core.best())) return "";
+    return `step ${k + 1} of ${STEPS.length}, ${STEPS[k]}: ${seconds} s`;
+  }
+
+  const clock = setInterval(() => verdict.setStep(currentStep()), 1000);
+  signal.addEventListener("abort", () => clearInterval(clock));
+
   /** What the tiles and sentences need. */
   function facts(best) {
     const auto = known.get(AUTO.name);
@@ -229,6 +248,7 @@ function live({ main, query, signal }, round, estimates) {
       n: estimates.n,
       state: more.filter(Boolean).join(", "),
       verdict,
+      step: currentStep(),
       ...errorBars(estimates, best),
       noise: isBlurred(estimates),
       isUnnamed: best?.notes.some((note) => note.startsWith("The frequent reports support many")),
