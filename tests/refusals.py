@@ -143,9 +143,9 @@ REFUSALS: dict[str, list[Row]] = {
     "alarms": [
         ("rate", 0.5, "rate must be a number of at least 1e-09 and below 0.5", "--rate 0.5"),
         ("canary", "z", "canary: no item is labelled 'z'", "--canary z"),
-        ("format", "xml", "format must be 'json' or 'csv', not 'xml'", ""),
+        ("format", "xml", "format must be 'json', 'csv' or 'csv-bom', not 'xml'", ""),
     ],
-    "frequencies": [("format", "xml", "format must be 'json' or 'csv', not 'xml'", "")],
+    "frequencies": [("format", "xml", "format must be 'json', 'csv' or 'csv-bom', not 'xml'", "")],
     "tickets": [("count", 1, "access: the round's is 'open', and tickets are for", "")],
     "list": [("limit", value, f"{PAGE}'{value}'", "") for value in (0, 201, "many")],
 }

@@ -87,6 +87,9 @@ class Frequencies(Message):
         }
 
 
+MaliciousModel = Literal["paper", "exact", "padded", "searched", "solved", "custom"]
+
+
 class RecoveryRequest(Request):
     """How to recover; every field is optional."""
 
@@ -107,7 +110,7 @@ class RecoveryRequest(Request):
     method: str = Field(
         default="ldprecover", description="Recovery method: see GET /rounds/{id}/methods."
     )
-    malicious_model: Literal["paper", "exact", "padded", "searched", "solved", "custom"] = Field(
+    malicious_model: MaliciousModel = Field(
         default="paper",
         description="The printed equations of LDPRecover*, or the corrected algebra; reports "
         "padded to an honest size (OUE, SUE, SS), with searched seeds (OLH) or with solved reports "

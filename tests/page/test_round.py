@@ -390,6 +390,8 @@ def test_eta_changes_recovery(
     recovered = server.post(f"/rounds/{attacked['id']}/recover", json=body).json()["recovered"]
     shown = [number(row[4]) for row in table(page)[1:]]
     assert shown == [pytest.approx(value, abs=1e-4) for value in recovered[: len(shown)]]
+    address = page.locator(".addresses a[href*='ldprecover&eta=0.1']").first.inner_text()
+    assert server.get(address.removeprefix(server.url)).json()["recovered"] == recovered
 
 
 def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str, Any]) -> None:

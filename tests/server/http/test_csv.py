@@ -77,6 +77,20 @@ def test_recovery_contains_conclusions(server: ServerProcess, poisoned: dict[str
     assert {row["lower"] for row in rows} == {""}
 
 
+def test_recovery_has_an_address(server: ServerProcess, poisoned: dict[str, Any]) -> None:
+    path = f"/rounds/{poisoned['id']}/recover"
+    body = {"eta": 0.3, "targets": ["-1", "plain"], "malicious_model": "exact"}
+    query = {"eta": 0.3, "target": ["-1", "plain"], "malicious_model": "exact"}
+    assert server.get(path, params=query).json() == server.post(path, json=body).json()
+    plain, marked = (
+        server.get(path, params={**query, "format": form}).content for form in ("csv", "csv-bom")
+    )
+    assert marked == b"\xef\xbb\xbf" + plain
+    assert len(read(plain.decode())) == len(LABELS)
+    for wrong in ({"eta": 11}, {"target": "no item"}, {"method": "none"}, {"targets": "plain"}):
+        assert server.get(path, params=wrong).status_code == 422
+
+
 def test_a_recovery_with_intervals_has_them(
     server: ServerProcess, poisoned: dict[str, Any]
 ) -> None:

@@ -24,6 +24,7 @@ CALLS = {
     ("post", "/rounds/{round}/reports"),
     ("get", "/rounds/{round}/frequencies"),
     ("post", "/rounds/{round}/recover"),
+    ("get", "/rounds/{round}/recover"),
     ("post", "/rounds/{round}/certificate"),
     ("post", "/reports"),
     ("get", "/frequencies"),

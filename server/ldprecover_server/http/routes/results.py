@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -18,7 +19,13 @@ from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
-from ldprecover_interface.results import Conclusions, Frequencies, Recovered, RecoveryRequest
+from ldprecover_interface.results import (
+    Conclusions,
+    Frequencies,
+    MaliciousModel,
+    Recovered,
+    RecoveryRequest,
+)
 from ldprecover_server.errors import (
     InvalidParameterError,
     NoReportsError,
@@ -78,7 +85,7 @@ def _write_frequencies(request: Request, caller: Caller, reference: str, form: s
     round = rounds.readable(reference, caller.key)
     tally = rounds.tally(round)
     # A tally only grows, so its number of reports names it.
-    etag = f'W/"{round.id}-{tally.n}{"-csv" if form == "csv" else ""}"'
+    etag = f'W/"{round.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if is_current(request, etag):
         return Response(status_code=304, headers=headers)
@@ -89,9 +96,9 @@ def _write_frequencies(request: Request, caller: Caller, reference: str, form: s
 
 def _frequencies_response(round: RoundInfo, labels: bytes, tally: Tally, form: str) -> Response:
     message = _frequencies(round, labels, tally)
-    if form == "csv":
+    if form != "json":
         message.items = decode_labels(labels)
-        return _columns_as_csv(f"frequencies-{round.id}", message.columns)
+        return _columns_as_csv(f"frequencies-{round.id}", message.columns, form)
     return json_response(message, labels=labels)
 
 
@@ -124,8 +131,8 @@ def _question(round: RoundInfo) -> dict[str, Any]:
     return {} if round.question is None else {"question": round.question}
 
 
-def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]]) -> Response:
-    return csv(name, tuple(columns), zip(*columns.values(), strict=True))
+def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: str) -> Response:
+    return csv(name, tuple(columns), zip(*columns.values(), strict=True), form)
 
 
 def _mean(round: RoundInfo, tally: Tally) -> results.Mean | None:
@@ -165,6 +172,48 @@ async def recover_frequencies(
         return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
 
 
+@round_router.get(
+    paths.RECOVER,
+    response_model=Recovered,
+    responses={
+        200: AS_CSV,
+        **problems(*READ, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError),
+    },
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def get_recovery(
+    request: Request,
+    round: ReadableRound,
+    caller: Reader,
+    method: Annotated[str, Query(description="As in POST.")] = "ldprecover",
+    eta: Annotated[
+        Annotated[float, Field(ge=0, le=10)] | Literal["auto"], Query(description="As in POST.")
+    ] = 0.2,
+    target: Annotated[
+        list[str], Query(description="Label of a known target item; repeatable.")
+    ] = [],  # noqa: B006  FastAPI copies it
+    malicious_model: Annotated[MaliciousModel, Query(description="As in POST.")] = "paper",
+    history: Annotated[
+        list[str],
+        Query(
+            max_length=MAX_HISTORY,
+            description="Id or name of a closed round over the same items that is known to be "
+            "clean; repeatable.",
+        ),
+    ] = [],  # noqa: B006  FastAPI copies it
+    form: Format = "json",
+) -> Response:
+    """Recover the frequencies as POST does: the address of a recovery, to share or to load."""
+    body = RecoveryRequest(
+        method=method,
+        eta=eta,
+        targets=list[str | int](target),
+        malicious_model=malicious_model,
+        history=history,
+    )
+    return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
+
+
 async def _recover(
     round: RoundInfo, caller: Caller, request: RecoveryRequest, form: str
 ) -> Response:
@@ -199,9 +248,9 @@ def _write_recovery(
 ) -> Response:
     items = decode_labels(labels)
     message = _recovered(round, malicious_model, recovery, items)
-    if form == "csv":
+    if form != "json":
         message.items = list(items)
-        return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns)
+        return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
     return json_response(message, labels=labels)
 
 
@@ -268,13 +317,13 @@ def _write_certificate(
 ) -> Response:
     items = decode_labels(labels)
     message = certified(round.id, result, items)
-    if form == "csv":
-        return _certificate_as_csv(message, items)
+    if form != "json":
+        return _certificate_as_csv(message, items, form)
     message.items = []
     return json_response(message, labels=labels)
 
 
-def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:
+def _certificate_as_csv(message: Certified, items: Sequence[str], form: str) -> Response:
     columns: dict[str, Iterable[object]] = {
         "item": items,
         "index": range(len(items)),
@@ -284,7 +333,7 @@ def _certificate_as_csv(message: Certified, items: Sequence[str]) -> Response:
         "from_reports": [message.from_reports] * len(items),
         "seed": [message.seed] * len(items),
     }
-    return _columns_as_csv(f"certificate-{message.round}", columns)
+    return _columns_as_csv(f"certificate-{message.round}", columns, form)
 
 
 @round_router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
@@ -352,9 +401,9 @@ async def get_alarms(
         Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})
         for alarm in result.alarms
     ]
-    if form == "csv":
+    if form != "json":
         rows = (tuple(alarm.model_dump().values()) for alarm in alarms)
-        return csv(f"alarms-{round.id}", tuple(Alarm.model_fields), rows)
+        return csv(f"alarms-{round.id}", tuple(Alarm.model_fields), rows, form)
     return json_response(
         Alarms.model_construct(
             round=round.id, n=result.n, reports_read=result.reports_read, alarms=alarms

@@ -83,6 +83,13 @@ function live({ main, query, signal }, round, estimates) {
     later();
     return certificate;
   });
+  let addresses = null;
+  const addressesPlace = h("div", {});
+  import("./addresses.js").then(({ addressesPanel }) => {
+    addresses = addressesPanel(round);
+    fill(addressesPlace, addresses.root);
+    later();
+  });
   const items = itemsChart(round, settings, signal, toggle, () => changed("shown"));
   const testsPlace = h("div", {});
   const methods = h(
@@ -91,7 +98,7 @@ function live({ main, query, signal }, round, estimates) {
     h("summary", {}, "Methods and tests"),
     testsPlace,
   );
-  const shown = h("div", {}, verdict.root, items.root, methods);
+  const shown = h("div", {}, verdict.root, items.root, addressesPlace, methods);
   const freshPlace = h("div", {});
   const playPlace = h("div", {});
   fill(main, head.root, said, playPlace, freshPlace, shown);
@@ -296,6 +303,8 @@ function live({ main, query, signal }, round, estimates) {
       suspicion,
       mayChoose: tests !== null,
     });
+    const asked = recovered.map(({ name }) => known.get(name).asked);
+    addresses?.show([question(AUTO, settings), ...asked]);
     tests?.draw(recovered);
     if (best && !round.verdict && !(alarms && best.n < GROWTH * alarms.n)) findAlarms();
   }
