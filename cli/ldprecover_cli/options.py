@@ -114,8 +114,8 @@ SupportFile = Annotated[
     Path | None,
     Option(
         "--support",
-        help="For custom: text file with one number a line, the share of malicious reports that "
-        "support each item.",
+        help="For custom: a text file with one number a line, or a CSV or Parquet file whose first "
+        "column has them: the share of malicious reports that support each item.",
         metavar="FILE",
     ),
 ]
@@ -188,12 +188,14 @@ def support_of(file: Path | None) -> list[float] | None:
     """Return the numbers of a text file, one a line; None for no file. Raises UsageError."""
     if file is None:
         return None
+    from ldprecover_client.tables import open_table
+
     numbers = []
-    for line, text in enumerate(read_lines(file), 1):
-        number = _number(text)
-        if number is None:
-            raise UsageError(f"line {line} of {file} must be a number")
-        numbers.append(number)
+    with open_table(file) as table:
+        for place, (cell,) in table.rows([0]):
+            if (number := _number(str(cell))) is None:
+                raise UsageError(f"{place} must be a number")
+            numbers.append(number)
     return numbers
 
 

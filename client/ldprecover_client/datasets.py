@@ -26,7 +26,7 @@ from ldprecover.rounds.parameters import (
     look_alikes,
 )
 from ldprecover_client.errors import DatasetError
-from ldprecover_client.tables import COUNT, ITEM, Row, open_table
+from ldprecover_client.tables import COUNT, ITEM, Row, Table, open_table
 
 DATASETS = {
     "cities": (
@@ -105,14 +105,16 @@ def load_items(
 
     A .txt file has one label a line. A .csv or .tsv file, with commas, semicolons or tabs, or a
     Parquet file has one column, or several of which `column` is taken, or else the one called
-    `item` or `label`. Blank lines are left out. `encoding` is utf-8, cp1252 or utf-16. A file may
-    be gzipped (.gz). Raises DatasetError with file, line and text, also for a label that is there
-    twice, and for a file of another kind.
+    `item` or `label`. A CSV file begins with the names of its columns. Blank lines are left out.
+    `encoding` is utf-8, cp1252 or utf-16. A file may be gzipped (.gz). Raises DatasetError with
+    file, line and text, also for a label that is there twice, for a file of another kind, and for a
+    CSV file of one column whose name is neither `column`, `item` nor `label`: it may be an item.
 
         load_items("products.csv", "Produkt", encoding="cp1252")
     """
     labels = _Labels()
     with open_table(Path(path), column, encoding) as table:
+        table.check_header()
         hint = "; name the column of the items with --column"
         at = 0
         if column is not None or len(table.header) > 1:
@@ -134,12 +136,13 @@ def load_dataset(
 ) -> Dataset:
     """Return a data set by name ("cities", "fire", "emoji") or from a file as `load_items` reads.
 
-    A file with the columns `item` (or `label`) and `count` (or `users`) has one row an item, in the
-    items' order; a file of `column` and one of counts, too. Otherwise each row is one user, and the
+    A file with a column `count` (or `users`) has one row an item, in the items' order: `column`,
+    the column `item` (or `label`), or the only other one. Otherwise each row is one user, and the
     values of `column`, or of a file's only one, are counted. Then items are sorted by name, because
     their order must not tell which value is frequent; values that look the same are one item,
     labelled as most have it. Blank values and those of fewer than `least` rows are left out, and
-    the source says how many. Raises DatasetError with the place and the reason.
+    the source says how many. Raises DatasetError with the place and the reason, also for `column`
+    beside others if it has no value twice: then another one may have the counts.
 
         load_dataset("survey.csv", column="city").counts
     """
@@ -155,19 +158,35 @@ def load_dataset(
     path = Path(name_or_path)
     absent = f", and no data set of that name: {', '.join(DATASETS)}"
     with open_table(path, column, encoding, absent) as table:
-        name = table.name
-        item = None if column is None else table.need((column,))
-        count = None
-        if len(table.header) == 2 or (table.header and column is None):
-            count = table.find(COUNT)
-        if column is None and len(table.header) > 1:
-            hint = "; for a file of one row a user, name the column to count"
-            item, count = table.need(ITEM, hint), table.need(COUNT, hint)
-        if item is not None and count not in (None, item):
-            return _read_counts(name, table.rows([item, count]))
-        values = (cell for _, (cell,) in table.rows([item or 0]))
-        origin = f"the file {name}" if column is None else f"column {column} of the file {name}"
-        return count_values(name, values, origin, least)
+        source = f"the file {table.name}"
+        return table_dataset(table, column, source, least)
+
+
+def table_dataset(table: Table, column: str | None, source: str, least: int = 1) -> Dataset:
+    """Return the data set of a table, as `load_dataset` states it. Raises DatasetError."""
+    count = table.find(COUNT)
+    if column is not None:
+        item = table.need((column,))
+    elif len(table.header) < 2:
+        item = count = 0
+    elif len(table.header) == 2 and count is not None:
+        item = 1 - count
+    else:
+        hint = "; call the columns item and count, or name the column to count, one row a user"
+        item, count = table.need(ITEM, hint), table.need(COUNT, hint)
+    if count is not None and count != item:
+        return _read_counts(table.name, table.rows([item, count]), source)
+    source = source if column is None else f"column {column} of {source}"
+    values = table.values or (lambda at: (cell for _, (cell,) in table.rows([at])))
+    data = count_values(table.name, values(item), source, least)
+    if any(data.counts[i] == 1 for i, item in enumerate(data.items) if item == table.first):
+        table.check_header()
+    if len(table.header) > 1 and data.counts.max() == 1:
+        raise DatasetError(
+            f"{table.name}: no value of {column} is there twice; if another column has the counts, "
+            "call it count"
+        )
+    return data
 
 
 class _Labels:
@@ -195,7 +214,7 @@ class _Labels:
         self.places[label] = place
 
 
-def _read_counts(name: str, rows: Iterable[Row]) -> Dataset:
+def _read_counts(name: str, rows: Iterable[Row], source: str) -> Dataset:
     labels, counts = _Labels(), []
     for place, cells in rows:
         item, count = map(label_of, cells)
@@ -210,7 +229,7 @@ def _read_counts(name: str, rows: Iterable[Row]) -> Dataset:
         counts.append(int(count))
     if not counts:
         raise DatasetError(f"{name} has a header and no row")
-    return Dataset(name, tuple(labels.places), np.array(counts, np.int64), f"the file {name}")
+    return Dataset(name, tuple(labels.places), np.array(counts, np.int64), source)
 
 
 def count_values(name: str, values: Iterable[Any], source: str, least: int = 1) -> Dataset:
@@ -241,7 +260,7 @@ def count_values(name: str, values: Iterable[Any], source: str, least: int = 1) 
     if len(items) < 2 <= len(counts):
         raise DatasetError(
             f"{name}: only {len(items)} of {len(counts)} values have at least {least} users; "
-            "--least 1 takes all, and --items reads a list of items"
+            "--least 1 takes all, --items reads a list, and a column of counts must be called count"
         )
     if all(item.isdecimal() for item in items):
         items.sort(key=int)

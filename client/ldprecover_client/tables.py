@@ -36,7 +36,13 @@ _SIGNATURES = {
     b"\xef\xbb\xbf{": "JSON: give a text file, CSV or Parquet",
 }
 
-Row = tuple[str, list[Any]]
+
+def column_key(name: object) -> str:
+    """Return what the names of a column have in common: a spreadsheet may begin it large."""
+    return label_key(str(name)).casefold()
+
+
+Row = tuple[str, Sequence[Any]]
 """The place of a row, for errors, and its cells."""
 
 
@@ -44,24 +50,37 @@ Row = tuple[str, list[Any]]
 class Table:
     """The columns of a file. A list without a header has one column and no name in `header`.
 
-    `rows` returns the cells at these positions, and the place of each row.
+    `rows` returns the cells at these positions, and the place of each row; `values`, if it is
+    quicker, those of one position, or a Counter of them. `first` is the first line of a CSV file of
+    one column if it may be a header or a value.
     """
 
     name: str
     header: tuple[str, ...]
     rows: Callable[[Sequence[int]], Iterator[Row]]
     shows_header: bool = True
+    first: str | None = None
+    values: Callable[[int], Iterable[Any]] | None = None
+
+    def check_header(self) -> None:
+        """Raise DatasetError if the first line may be a header or a value."""
+        if self.first is not None:
+            shown = quoted(self.first)
+            raise DatasetError(
+                f"{self.name}: {shown} in the first line may be an item or the name of the column; "
+                f"name the column with --column {shown}, or write a line above it: item"
+            )
 
     def find(self, names: Sequence[str]) -> int | None:
         """Return the position of the column with one of these names; None without one.
 
         Raises DatasetError if several have one of them.
         """
-        keys = [*map(label_key, names)]
-        positions = [i for i, name in enumerate(self.header) if label_key(name) in keys]
+        keys = [*map(column_key, names)]
+        positions = [i for i, name in enumerate(self.header) if column_key(name) in keys]
         if len(positions) > 1:
             first, second = (self.header[i] for i in positions[:2])
-            if label_key(first) == label_key(second):
+            if column_key(first) == column_key(second):
                 raise DatasetError(f"{self.name} has several columns {first!r}: rename all but one")
             raise DatasetError(
                 f"{self.name} has both columns, {first!r} and {second!r}: name the one to take "
@@ -163,11 +182,11 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 def _delimiter(lines: Sequence[str], column: str | None) -> str:
     """Return the delimiter that fits the given columns, then the lines, then has most columns."""
-    names = {label_key(column)} if column else {*ITEM, *COUNT}
+    names = {column_key(column)} if column else {*ITEM, *COUNT}
 
     def fit(delimiter: str) -> tuple[int, bool, int]:
         rows = [*csv.reader(lines, delimiter=delimiter)]
-        header = {*map(label_key, rows[0])} if rows else set()
+        header = {*map(column_key, rows[0])} if rows else set()
         sizes = {len(row) for row in rows if row}
         is_even = sizes != {1} and len(sizes) == 1
         return len(header & names), is_even, len(rows[0]) if rows else 0
@@ -198,9 +217,9 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
     place, first = next(rows, ("", []))
     if not first:
         raise DatasetError(f"{name} is empty")
-    named = {label_key(column)} if column else {*ITEM}
-    if len(first) == 1 and label_key(first[0]) not in named and column is None:
-        return Table(name, (), lambda _: _chosen((place, first), rows, [0]))
+    if len(first) == 1 and column_key(first[0]) not in ITEM and column is None:
+        at_first = first[0].strip()
+        return Table(name, (), lambda _: _chosen((place, first), rows, [0]), first=at_first)
     header = tuple(cell.strip() for cell in first)
     shown = suffix in (".csv", ".tsv")
     return Table(name, header, lambda at: _chosen((place, first), rows, at, skip=1), shown)
@@ -209,11 +228,9 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
 def _table_like(lines: Sequence[str], delimiter: str) -> str:
     """Return the first of these lines that is one of a CSV file rather than of a list, or ""."""
     rows = [_cells(line, delimiter) for line in lines]
-    if rows and len(rows[0]) > 1:
-        if {*map(label_key, rows[0])} & {*ITEM, *COUNT}:
-            return lines[0].strip("\r\n")
-        if delimiter != "," and len({*map(len, rows)}) == 1 and len(rows) > 1:
-            return lines[0].strip("\r\n")
+    is_even = delimiter != "," and len(rows) > 1 and {1} != {*map(len, rows)} == {len(rows[0])}
+    if rows and (is_even or {*map(column_key, rows[0])} & {*ITEM, *COUNT}):
+        return lines[0].strip("\r\n")
     is_quoted = (line.strip("\r\n") for line in lines if re.fullmatch(r'\s*".*"\s*', line))
     return next(is_quoted, "")
 

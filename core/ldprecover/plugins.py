@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from itertools import count
 from operator import attrgetter
 from typing import Any
 
@@ -35,6 +37,7 @@ __all__ = [
     "installed",
     "load",
     "loaded",
+    "name_of",
 ]
 
 GROUPS = ("ldprecover.protocols", "ldprecover.methods", "ldprecover.attacks")
@@ -45,6 +48,10 @@ _NAME = r"[a-z][a-z0-9-]{0,39}"
 _NAME_WORDS = "at most 40 small letters, digits and hyphens, a letter first"
 LOADED: dict[tuple[str, str], str] = {}
 """The distribution of each plugin loaded by this process, by its entry point's group and name."""
+
+
+OBJECTS: dict[str, object] = {}
+"""The objects that `name_of` names and no module has."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +142,36 @@ def ensure(name: object, registry: Registry) -> None:
             load([name], [registry])
     elif registry.adapt is not None:
         try:
-            value = attrgetter(attribute)(import_module(module))
+            value = OBJECTS.get(name) or attrgetter(attribute)(import_module(module))
             registry.table[name] = registry.adapt(value, name)
         except ParameterError as error:
-            raise PluginError(f"{name}: {error}") from error
+            prefix = "" if str(error).startswith(name) else f"{name}: "
+            raise PluginError(f"{prefix}{error}") from error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise PluginError(f"{name!r} cannot be loaded: {reason}") from error
-        LOADED[registry.group, name] = module
+        if name not in OBJECTS:
+            LOADED[registry.group, name] = module
+
+
+def name_of(value: object) -> str:
+    """Return "module:name" of a function or an object for `ensure`, and a text as it is.
+
+    One that no module's file has by its name, such as a lambda, is kept in this process, and its
+    name numbered if another one has it.
+    """
+    if isinstance(value, str):
+        return value
+    kind: Any = value if hasattr(value, "__qualname__") else type(value)
+    name = plain = f"{kind.__module__}:{getattr(value, 'name', kind.__qualname__)}"
+    with suppress(AttributeError, ImportError):
+        module = import_module(kind.__module__)
+        if hasattr(module, "__file__") and attrgetter(kind.__qualname__)(module) is value:
+            return name
+    numbers = count(2)
+    while OBJECTS.setdefault(name, value) is not value:
+        name = f"{plain} {next(numbers)}"
+    return name
 
 
 def _fail(error: PluginError, failed: Callable[[PluginError], None] | None) -> None:

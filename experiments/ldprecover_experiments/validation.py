@@ -20,6 +20,8 @@ class Form(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
     owner: ClassVar[str]
+    short: ClassVar[tuple[Any, ...]] = (str,)
+    """Types of the first field that stand for the form."""
 
     def __init__(self, /, **fields: Any) -> None:
         try:
@@ -35,10 +37,10 @@ class Form(BaseModel):
 
     @classmethod
     def of_mapping(cls, value: Any) -> Self:
-        """Return the form with these fields, or its first one, a text. Raises ParameterError."""
+        """Return the form with these fields, or its first one alone. Raises ParameterError."""
         if isinstance(value, cls):
             return value
-        if isinstance(value, str):
+        if isinstance(value, cls.short):
             value = {next(iter(cls.model_fields)): value}
         if not isinstance(value, Mapping):
             raise ParameterError(f"{cls.owner} must be an object, not {value!r:.40}")

@@ -99,7 +99,7 @@ def test_reads_gzipped_file(csv_file):
         ("item,count\n", "a header and no row"),
         (
             "name,n\na,1\n",
-            "no column 'item'; it has name, n; for a file of one row a user, name the column",
+            "no column 'item'; it has name, n; call the columns item and count, or name the column",
         ),
         ("item,n\na,1\n", "no column 'count'"),
         ("item,count\na,1\nb\n", "line 3: too few cells in 'b'"),
@@ -133,6 +133,30 @@ def test_file_of_another_kind_is_not_repeated(csv_file):
         load_dataset(csv_file("root:secret,0\n", "passwd"), "item")
     assert "passwd has no column 'item'; it has 2 columns" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "column"),
+    [
+        ("City;Users\nb;3\na;5\n", None),
+        ("ort;x;count\nb;;3\na;;5\n", "Ort"),
+        ("Count,x,Item\n3,,b\n5,,a\n", None),
+    ],
+)
+def test_counts_have_a_name(csv_file, content: str, column):
+    data = load_dataset(csv_file(content), column)
+    assert (data.items, data.counts.tolist()) == (("b", "a"), [3, 5])
+
+
+def test_numbers_of_another_name_are_not_left_out(csv_file):
+    with pytest.raises(DatasetError, match="no value of City is there twice; if another column"):
+        load_dataset(csv_file("City;Anzahl\nb;3\na;5\n"), "City")
+
+
+def test_first_line_is_a_value_if_it_comes_again(csv_file):
+    assert load_dataset(csv_file("a\nb\na\n")).counts.tolist() == [2, 1]
+    with pytest.raises(DatasetError, match="name the column with --column 'drink'"):
+        load_dataset(csv_file("drink\nb\nb\na\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """One's own data as a data set, whatever holds it."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from ldprecover_client import Dataset, DatasetError, load_dataset
-from ldprecover_experiments import dataset_of
+from ldprecover_experiments import dataset_of, simulate
 
 PETS = ["cat", "dog", "cat", None, " cat ", "newt", "dog", ""]
 
@@ -89,9 +90,51 @@ def test_table_is_counted_by_column_or_taken_as_it_is(kind: str, tmp_path: Path)
     pets = table(note=["", "x"], item=["newt", "cat"], count=[1, 3])
     assert dataset_of(pets).items == ("newt", "cat")
     assert dataset_of(pets).counts.tolist() == [1, 3]
-    assert dataset_of(pets, "item").counts.tolist() == [1, 1]
+    assert dataset_of(pets, "item").counts.tolist() == [1, 3]
+    with pytest.raises(DatasetError, match="no value of pet is there twice; if another column"):
+        dataset_of(table(pet=["newt", "cat"], n=[1, 3]), "pet")
     with pytest.raises(DatasetError, match=r"counts? must be (an )?integer"):
         dataset_of(table(item=["newt", "cat"], count=[0.5, 3]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values: list(values),
+        lambda values: tuple(values),
+        lambda values: (value for value in values),
+        Counter,
+        lambda values: dict(Counter(values)),
+        np.array,
+        pd.Series,
+        lambda values: pd.Series(values, dtype="category"),
+        lambda values: pd.Series(values, index=np.arange(6)[::-1]),
+        lambda values: pd.Series(values).value_counts(),
+        lambda values: pd.Series(values).value_counts().reset_index(),
+        lambda values: pd.Series(values, name="pet").value_counts().reset_index(),
+        lambda values: pd.Series(values).value_counts().astype("Int64"),
+        lambda values: pd.DataFrame({"pet": values}).groupby("pet").size().rename("count"),
+        lambda values: pd.DataFrame({"Item": ["cat", "dog"], "Users": [4, 2]}),
+        lambda values: pd.DataFrame({"pet": values}),
+        lambda values: pa.table({"pet": values}),
+        lambda values: pa.table({"pet": ["cat", "dog"], "count": [4, 2]}),
+        pd.Categorical,
+        pd.Index,
+    ],
+    ids=map(str, range(20)),
+)
+def test_simulate_takes_values_and_counts_in_every_form(make: Callable[[list[str]], Any]) -> None:
+    values = ["cat", "cat", "dog", "cat", "dog", "cat"]
+    simulated = simulate(make(values), "grr")
+    users = simulated.round.truth * simulated.round.genuine.n
+    assert (simulated.items, users.tolist()) == (("cat", "dog"), pytest.approx([4, 2]))
+
+
+@pytest.mark.parametrize("name", ["values.txt", "values.csv"])
+def test_simulate_takes_a_file_without_a_header(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes("Käse\nBrot\nKäse\n".encode("cp1252"))
+    simulated = simulate(tmp_path / name, "grr", encoding="cp1252")
+    assert (simulated.items, simulated.round.genuine.n) == (("Brot", "Käse"), 3)
 
 
 def test_numbers_become_labels_as_a_file_would_write_them() -> None:
@@ -172,6 +215,9 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
+        (pd.Series([3, 3, 5], dtype="Int64").value_counts(), r"dict\(series\) for counts"),
+        (pd.Series([3, 3, 5], name="age").value_counts(normalize=True), r"dict\(series\)"),
+        (pd.DataFrame({"pet": ["cat"], "n": [3]}), "no column 'item'; it has pet, n; call the"),
         (7, "must be a list, a file's name, a Series or an Arrow array, not int"),
         (np.zeros((2, 2)), "must be one-dimensional"),
         (np.array(["a", "a"]), "from 2 to"),
@@ -181,6 +227,9 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
         (np.array(["a", pd.NA], dtype=object), "text or a number"),
     ],
     ids=[
+        "counts of numbers",
+        "shares",
+        "frame",
         "number",
         "matrix",
         "one item",

@@ -149,6 +149,35 @@ def test_study_takes_names_of_a_module(module: str, jobs: int) -> None:
     assert (gains[f"{module}:raised"] or 0) > 0.03
 
 
+def test_study_takes_functions_and_objects() -> None:
+    def also(estimates: Any, oracle: FrequencyOracle) -> Any:
+        return project_simplex(estimates)
+
+    keys = {
+        "attacks": [send, {"name": raised, "targets": ["newt"]}, MGA(["newt"])],
+        "methods": [projected, also, {"method": lambda f, oracle: f, "name": "same"}, "norm-sub"],
+        "protocols": "oue",
+        "trials": 1,
+    }
+    results = Study.of(keys, data=[clean_data()]).run(jobs=2)
+    assert [name.rpartition(":")[2] for name in results.methods] == [
+        *(
+            "genuine",
+            "poisoned",
+            "projected",
+            "test_study_takes_functions_and_objects.<locals>.also",
+        ),
+        *("same", "norm-sub"),
+    ]
+    for _, poisoned, *own, same, norm_sub in results.cells.values():
+        assert same.mse == poisoned.mse
+        assert [each.mse for each in own] == pytest.approx(2 * [norm_sub.mse])
+    gains = [outcomes[1].fg for outcomes in results.cells.values()]
+    assert [None if gain is None else gain > 0.03 for gain in gains] == [None, True, True]
+    with pytest.raises(ParameterError, match="an attack must be an object, not 7"):
+        Study.of({**keys, "attacks": 7})
+
+
 def clean_data() -> Any:
     from ldprecover_experiments import dataset_of
 

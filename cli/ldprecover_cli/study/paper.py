@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument
 
 from ldprecover_cli.errors import UsageError, close_to
-from ldprecover_cli.options import Column, Seed
+from ldprecover_cli.options import Column, Encoding, Seed
 from ldprecover_cli.study.output import (
     Data,
     Jobs,
@@ -36,6 +36,7 @@ def paper(
     *,
     data: Data = None,
     column: Column = None,
+    encoding: Encoding = "utf-8",
     users: Users = None,
     trials: Trials = 10,
     seed: Seed = 0,
@@ -56,6 +57,7 @@ def paper(
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
     check_packages()
+    from ldprecover_experiments.simulation.datasets import dataset_of
     from ldprecover_experiments.studies.cells import load_users_by_data
     from ldprecover_experiments.studies.figures import draw_figures
     from ldprecover_experiments.studies.paper import (
@@ -73,8 +75,9 @@ def paper(
         selected = _selected(shown, tuple(EXPERIMENTS), tuple(FIGURES))
         stand_ins = [DATA_OF_FIGURES.get(name) for name in named]
         default = ("cities", "fire") if None in stand_ins else filter(None, stand_ins)
-        sources = [(each, column) for each in data or dict.fromkeys(default)]
-        users_by_data = load_users_by_data(sources, users)
+        sources = data or dict.fromkeys(default)
+        datasets = [(dataset_of(each, column, encoding=encoding), None) for each in sources]
+        users_by_data = load_users_by_data(datasets, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)
         work = Work(users_by_data, seed)

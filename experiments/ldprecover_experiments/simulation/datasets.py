@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ import numpy as np
 
 from ldprecover._checks import did_you_mean
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
-from ldprecover_client.datasets import count_values, label_of
-from ldprecover_client.tables import COUNT, ITEM
+from ldprecover_client.datasets import count_values, label_of, table_dataset
+from ldprecover_client.tables import Row, Table
 from ldprecover_experiments.simulation.synthetic_data import WORLDS
+
+_ORIGIN = "values in memory"
 
 NAMES = (*DATASETS, *WORLDS)
 """The names of the shipped data sets and the synthetic ones."""
@@ -27,15 +29,15 @@ def dataset_of(
     *,
     name: str | None = None,
     encoding: str = "utf-8",
+    least: int = 1,
 ) -> Dataset:
     """Return a data set: the number of users that hold each item.
 
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
     - A mapping of labels to counts, taken as they are.
-    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding`.
-    - A frame of pandas or polars or an Arrow table with the columns `item` (or `label`) and
-      `count` (or `users`), taken as they are; or with one column, or `column`, of values.
+    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding` and with `least`.
+    - A frame of pandas or polars or an Arrow table, as a file of such columns.
     - A list, a tuple, a generator, a Counter, a Series or Categorical of pandas or polars, an Arrow
       array, a numpy array, or anything else with `__arrow_c_stream__`, `__arrow_c_array__` or
       `to_numpy`. The counts of `series.value_counts()` by text are taken as counts; other numbers
@@ -61,16 +63,17 @@ def dataset_of(
                 f"there is no file {source}, and no data set of that name: {', '.join(NAMES)}"
                 f"{did_you_mean(source, NAMES)}"
             )
-        return load_dataset(source, column, encoding=encoding)
+        return load_dataset(source, column, encoding=encoding, least=least)
     called = str(name or column or getattr(source, "name", None) or "data")
     if isinstance(source, Mapping):
-        return _as_they_are(called, source, list(source.values()), "values in memory")
+        numbers: Any = list(source.values())
+        return Dataset(called, tuple(map(label_of, source)), numbers, _ORIGIN)
     index = getattr(getattr(source, "index", None), "dtype", None)  # of a pandas Series
     is_counted = getattr(source, "name", "") in ("count", "proportion")  # by `value_counts`
     is_label = index is not None and (index.kind not in "iu" or source.index.name is not None)
     if is_label and source.name == "count" and source.dtype.kind in "iu":
         counts = Counter(dict(zip(source.index, source.tolist(), strict=True)))
-        return count_values(called, counts, "values in memory")
+        return count_values(called, counts, _ORIGIN)
     if (is_label or is_counted) and source.dtype.kind in "iuf":
         raise DatasetError(
             f"{called}: numbers by label may be counts or values: dict(series) for counts, "
@@ -80,37 +83,24 @@ def dataset_of(
         raise DatasetError(
             f"{called}: a {type(source).__name__} holds no values yet; collect it first"
         )
-    return _of_values(called, source, column, "values in memory")
-
-
-def _of_values(called: str, source: Any, column: str | None, origin: str) -> Dataset:
     names = getattr(source, "column_names", getattr(source, "columns", None))
+    if names is not None:
+        return table_dataset(
+            _frame(called, {name: source[name] for name in names}), column, _ORIGIN
+        )
     if column is not None:
-        if column not in (() if names is None else names):
-            raise DatasetError(f"there is no column {column!r}")
-        source = source[column]
-    elif names is not None and len(names) == 1:
-        source = source[names[0]]
-    elif names is not None:
-        item, count = (_one_of(called, kind, list(names)) for kind in (ITEM, COUNT))
-        items, counts = np.asarray(source[item]), np.asarray(source[count])
-        return _as_they_are(called, items.tolist(), counts, origin)
-    return count_values(called, _values(called, source), origin)
+        raise DatasetError(f"there is no column {column!r}")
+    return count_values(called, _values(called, source), _ORIGIN)
 
 
-def _one_of(called: str, kind: tuple[str, ...], names: Sequence[object]) -> object:
-    chosen = [name for name in names if name in kind]
-    if len(chosen) == 1:
-        return chosen[0]
-    fault = f"has both columns {' and '.join(kind)}" if chosen else f"has no column {kind[0]!r}"
-    raise DatasetError(
-        f"{called}: a table that {fault} needs the name of the column to count, or the columns "
-        "item and count"
-    )
+def _frame(name: str, columns: Mapping[Any, Any]) -> Table:
+    series = [*columns.values()]
 
+    def rows(at: Sequence[int]) -> Iterator[Row]:
+        cells = zip(*(np.asarray(series[i]).tolist() for i in at), strict=True)
+        return ((f"{name}, row {number}", row) for number, row in enumerate(cells, 1))
 
-def _as_they_are(name: str, items: Iterable[Any], counts: Any, source: str) -> Dataset:
-    return Dataset(name, tuple(map(label_of, items)), counts, source)
+    return Table(name, tuple(map(str, columns)), rows, values=lambda at: _values(name, series[at]))
 
 
 def _values(name: str, source: Any) -> Iterable[Any]:

@@ -47,6 +47,7 @@ def simulate(
     users: int | None = None,
     seed: int = 0,
     column: str | None = None,
+    encoding: str = "utf-8",
 ) -> SimulatedRound:
     """Return a round of genuine users, who report their items under a protocol.
 
@@ -63,10 +64,11 @@ def simulate(
             as in the paper, in proportion.
         seed: The seed of users, reports, targets and attack. The same seed gives the same round.
         column: The column to count, for a table or a file with one row a user.
+        encoding: That of a file: utf-8, cp1252 or utf-16.
 
     Raises DatasetError and ParameterError.
     """
-    dataset = dataset_of(data, column)
+    dataset = dataset_of(data, column, encoding=encoding)
     ensure(protocol, PROTOCOL_REGISTRY)
     parameters = RoundParameters(protocol, epsilon, dataset.items)
     if users is None:

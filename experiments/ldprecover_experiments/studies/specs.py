@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from ldprecover import ParameterError
-from ldprecover.plugins import METHOD_REGISTRY, ensure
-from ldprecover.recovery import METHODS
+from ldprecover.plugins import METHOD_REGISTRY, ensure, name_of
+from ldprecover.recovery import METHODS, Method
 from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
 from ldprecover_attacker.plugins import ATTACK_REGISTRY
 from ldprecover_experiments.validation import Form, suggestion
@@ -38,7 +39,8 @@ class AttackSpec(Form):
     """
 
     owner: ClassVar[str] = "an attack"
-    name: str
+    short = (str, Attack, Callable)
+    name: Annotated[str, BeforeValidator(name_of)]
     model: str = Field(default_factory=lambda data: _OF_NO_ATTACK.get(data["name"], "crafted"))
     targets: (
         Annotated[int, Field(ge=1)]
@@ -142,7 +144,8 @@ class MethodSpec(Form):
     """
 
     owner: ClassVar[str] = "a method"
-    method: str
+    short = (str, Method, Callable)
+    method: Annotated[str, BeforeValidator(name_of)]
     eta: float | str | None = None
     targets: bool = False
     malicious_model: str = "paper"

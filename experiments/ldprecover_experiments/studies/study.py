@@ -23,9 +23,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, PlainValidator
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.plugins import PROTOCOL_REGISTRY, ensure
+from ldprecover.plugins import OBJECTS, PROTOCOL_REGISTRY, ensure
 from ldprecover.recovery import RecoveryRequest
-from ldprecover_experiments.simulation.datasets import NAMES
+from ldprecover_experiments.simulation.datasets import NAMES, dataset_of
 from ldprecover_experiments.simulation.parameters import (
     BETA,
     EPSILON,
@@ -48,11 +48,13 @@ from ldprecover_experiments.validation import Form, OneOrMore, listed
 
 
 class DataForm(Form):
-    """A data file of a study, and the column to count."""
+    """A data file of a study, and how `dataset_of` reads it."""
 
     owner: ClassVar[str] = "data"
     file: str
     column: str | None = None
+    encoding: str = "utf-8"
+    least: int = 1
 
 
 def _plain_name(name: str) -> str:
@@ -63,10 +65,14 @@ def _plain_name(name: str) -> str:
 
 
 def _source(source: Any, folder: Path = Path()) -> tuple[Any, str | None]:
-    """Return a source of `dataset_of` and its column; files are relative to the folder."""
+    """Return a source of `dataset_of` and its column; files are relative to the folder.
+
+    Raises DatasetError for a file of a mapping.
+    """
     if isinstance(source, Mapping):
         form = DataForm.of_mapping(source)
-        return folder / form.file, form.column
+        options = form.model_dump(exclude={"file"})
+        return dataset_of(folder / form.file, **options), None
     if isinstance(source, str) and source not in NAMES:
         source = folder / source
     return source if isinstance(source, tuple) else (source, None)
@@ -85,9 +91,10 @@ class Study(Form):
     """Every combination of attacks, protocols, data sets and parameters, with every method.
 
     `data` holds sources of `dataset_of`, or pairs of a source and its column. `attacks` and
-    `methods` are names, mappings or specifications. `users` None is the paper's number for its
-    stand-ins, and that of the data otherwise. `name` is a plain file name. Values must be distinct,
-    and a study has at most MAX_CELLS cells. Raises ParameterError and DatasetError.
+    `methods` are names, functions, objects, mappings or specifications. `users` None is the paper's
+    number for its stand-ins, and that of the data otherwise. `name` is a plain file name. Values
+    must be distinct, and a study has at most MAX_CELLS cells. Raises ParameterError and
+    DatasetError.
 
         study = Study.of({"attacks": "mga", "methods": "norm-sub", "users": 500, "trials": 2})
         study.run().to_frame()
@@ -235,9 +242,14 @@ class Study(Form):
     def run(
         self, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
     ) -> Results:
-        """Run every cell in `jobs` processes, and return the results."""
+        """Run every cell in `jobs` processes, and return the results.
+
+        Functions and objects that no module's file has by name run in this process.
+        """
         outcomes: dict[Cell, list[Outcome]] = {}
         cells = self.cells
+        if OBJECTS.keys() & {*(a.name for a in self.attacks), *(m.method for m in self.methods)}:
+            jobs = 1
         for some in run_cells(cells, self.work, min(jobs, len(cells))):
             outcomes.update(some)
             progress(len(outcomes), len(cells))
