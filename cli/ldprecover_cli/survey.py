@@ -87,7 +87,10 @@ def survey(
     if output is not None and tickets is None:
         raise UsageError("--output is for the links of --tickets")
     if epsilon > MAX_EPSILON:
-        raise UsageError(f"--epsilon: the survey sends no report above {MAX_EPSILON:g}")
+        raise UsageError(
+            f"--epsilon: the survey sends no report above {MAX_EPSILON:g}: take that or less, and "
+            "more people or fewer items"
+        )
     links = None if tickets is None else output or Path("links.csv")
     if links is not None:
         check_new(links)

@@ -24,7 +24,7 @@ export function memoryStore(): Store;
 export interface Entry {
   readonly roundId: string;
   readonly roundName: string;
-  /** The round's question; null for none. */
+  /** The round's question, else its title; null for neither. */
   readonly question: string | null;
   readonly serverUrl: string;
   readonly digest: string;

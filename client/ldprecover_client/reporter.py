@@ -254,7 +254,7 @@ class Reporter:
             perturb=perturb,
             ticket=self._ticket,
             round_name=round_.name,
-            question=round_.question,
+            question=round_.question or round_.title,
         )
         if not new and entry.state == "pending" and entry.server_url != self._url:
             # The bytes and their key are for that server only. This one may claim any round id.

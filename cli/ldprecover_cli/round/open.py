@@ -152,6 +152,10 @@ def open_round(
         from ldprecover.planning import accuracy
 
         note(str(accuracy(len(labels or range(domain_size or 0)), epsilon, users)))
+    from ldprecover_client.reporter import MAX_EPSILON
+
+    if epsilon > MAX_EPSILON:
+        note(f"Surveys send no report above epsilon {MAX_EPSILON:g}, other clients if told to.")
     if labels and not (item or yes or json):
         confirm_opening()
     with connected(url, key) as client:

@@ -51,11 +51,12 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         return
     out = console()
     dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
-    with_question = ["question"] if any(round.question for round in rounds) else []
+    questions = {round.id: round.question or round.title or "" for round in rounds}
+    with_question = ["question"] if any(questions.values()) else []
     rows = (
         (
             round.name,
-            *[_shortened(round.question or "") for _ in with_question],
+            *[_shortened(questions[round.id]) for _ in with_question],
             round.state,
             round.protocol,
             *([f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []),

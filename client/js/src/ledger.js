@@ -72,7 +72,7 @@ export class Ledger {
       const entry = {
         roundId: round.id,
         roundName: round.name,
-        question: round.question,
+        question: round.question ?? round.title,
         serverUrl,
         digest: round.digest,
         epsilon: round.epsilon,

@@ -76,6 +76,11 @@ def test_texts_of_the_survey_are_shown(
     on_server(f"round export {name} -o {name}.json").succeeds()
     assert on_server(f"file recompute {name}.json").json["question"] == question
     assert on_server(f"round export {name}").json["question"] == question
+    titled = on_server(f"round open {name}-t --epsilon 2.5 --domain-size 4 --title Lunchtime")
+    assert "Surveys send no report above epsilon 2" in titled.err
+    assert "Lunchtime" in on_server("round list").out
+    on_server(f"send value 2 {name}-t --max-epsilon 3").succeeds()
+    assert on_server("send ledger --json").json["reports"][1]["question"] == "Lunchtime"
     error = on_server(f"round open {FOUR}", "--question", " ").fails(2)
     assert "--question is blank" in error
 

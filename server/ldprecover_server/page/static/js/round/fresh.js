@@ -12,6 +12,7 @@ const REACH = /^(localhost|127\.|\[::1\])/.test(location.hostname)
   : location.protocol === "https:"
     ? "Anyone with this address can answer."
     : "Browsers report by https only: put the server behind an address with https.";
+const MAX_EPSILON = 2; // that of the client
 const ACCESS = {
   open: "Anyone can report.",
   key: "Reports need a report key: the operator makes one with ldprecover admin key. The survey takes no key.",
@@ -55,6 +56,9 @@ export function howToReport(round, signal) {
           h("a", { class: "button main", href: survey, target: "_blank" }, "Open the survey"),
         ),
         h("p", {}, REACH),
+        round.epsilon > MAX_EPSILON &&
+          !round.practice &&
+          h("p", {}, `The survey sends no report above ε = ${MAX_EPSILON}.`),
         picture,
         expected(round, signal),
       ),
