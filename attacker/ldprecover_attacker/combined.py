@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover._checks import finite_vector
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 from ldprecover_attacker.base import Attack, ItemAttack, Plan, honest_plan
 
@@ -56,11 +55,10 @@ class Several(Attack):
 
     Each attacker draws its own secrets, so Several([AA()] * 5) is the paper's five attackers with
     five distributions; together they are one attacker with the mean of their distributions: pi, S
-    and gain are the means of theirs. An attack that is named several times has as many shares of
-    the users. `shares` are the attackers' shares of the users, up to a factor; without them all are
-    equal.
+    and gain are the means of theirs. Each attacker has an equal share of the users; an attack that
+    is named several times has as many.
 
-    Raises ParameterError for no attacker, and for shares that are not one positive number for each.
+    Raises ParameterError for no attacker.
 
         Several([AA()] * 5).reports(oracle, m=1000, rng=np.random.default_rng(0))
     """
@@ -68,18 +66,12 @@ class Several(Attack):
     name = "several"
 
     attacks: Sequence[Attack]
-    shares: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         attacks = tuple(self.attacks)
         if not attacks or not all(isinstance(attack, Attack) for attack in attacks):
             raise ParameterError("attacks must be at least one attack")
         object.__setattr__(self, "attacks", attacks)
-        if self.shares is not None:
-            shares = tuple(finite_vector(self.shares, "shares").tolist())
-            if len(shares) != len(attacks) or not min(shares) > 0:
-                raise ParameterError("shares must be one positive number for each attack")
-            object.__setattr__(self, "shares", tuple(share / sum(shares) for share in shares))
 
     def resolve(self, items: Sequence[str]) -> Self:
         return replace(self, attacks=[attack.resolve(items) for attack in self.attacks])
@@ -93,19 +85,14 @@ class Several(Attack):
         return np.unique(np.concatenate(raised)) if raised else super().target_indices(d)
 
     def distribution(self, d: int, rng: Rng) -> FloatArray:
-        """Return the mean of the attackers' distributions, weighted by their shares."""
-        each = [attack.distribution(d, rng) for attack in self.attacks]
-        return np.average(each, axis=0, weights=self.shares)
+        """Return the mean of the attackers' distributions."""
+        return np.average([attack.distribution(d, rng) for attack in self.attacks], axis=0)
 
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        plans, shares = [attack.plan(oracle, rng) for attack in self.attacks], self.shares
+        plans = [attack.plan(oracle, rng) for attack in self.attacks]
 
         def send(m: int, rng: Rng) -> Reports:
-            attacker = (
-                rng.integers(len(plans), size=m)
-                if shares is None
-                else rng.choice(len(plans), m, p=shares)
-            )
+            attacker = rng.integers(len(plans), size=m)
             reports = np.empty(m, dtype=oracle.wire.dtype)
             for i, plan in enumerate(plans):
                 users = np.flatnonzero(attacker == i)
@@ -113,14 +100,7 @@ class Several(Attack):
             return reports
 
         def support(m: int) -> FloatArray:
-            each = [1 / len(plans)] * len(plans) if shares is None else shares
-            return np.average(
-                [
-                    plan.support(max(1, round(m * share)))
-                    for plan, share in zip(plans, each, strict=True)
-                ],
-                axis=0,
-                weights=each,
-            )
+            users = max(1, round(m / len(plans)))
+            return np.average([plan.support(users) for plan in plans], axis=0)
 
         return Plan(send, support)

@@ -4,19 +4,17 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ldprecover_cli.errors import CommandError, file_errors
+from ldprecover_cli.errors import file_errors
 from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover_experiments.simulation.tables import Table
-    from ldprecover_experiments.studies.cell_file import CellFile
     from ldprecover_experiments.studies.cells import Cell
     from ldprecover_experiments.studies.measures import Outcome
     from ldprecover_experiments.studies.runs import Work
@@ -47,16 +45,6 @@ Users = Annotated[
 ]
 
 
-def check_packages() -> None:
-    """Raise CommandError where a package that figures or files need is not installed."""
-    for package in ("matplotlib", "pyarrow"):
-        if find_spec(package) is None:
-            raise CommandError(
-                f"this study needs {package}: install it with `pip install "
-                "'ldprecover[experiments]'`"
-            )
-
-
 @contextmanager
 def running(out: Path) -> Iterator[None]:
     """Run a study, whose results are in this folder, and say at the end how long it took.
@@ -71,8 +59,8 @@ def running(out: Path) -> Iterator[None]:
 
 def run_missing(
     out: Path, jobs: int | None, cells: "Sequence[Cell]", work: "Work"
-) -> "tuple[CellFile, dict[Cell, list[Outcome]]]":
-    """Run the cells that the folder's file lacks, with a bar; return the file and all outcomes.
+) -> "dict[Cell, list[Outcome]]":
+    """Run the cells that the folder's file lacks, with a bar; return all outcomes.
 
     They run in processes of this machine, no more than there are cells. Raises UsageError if the
     folder cannot be made.
@@ -100,18 +88,15 @@ def run_missing(
         except (KeyboardInterrupt, SystemExit) as stopped:
             stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
             raise
-    return file, {cell: file.of(work, cell) or [] for cell in cells}
+    return {cell: file.of(work, cell) or [] for cell in cells}
 
 
-def write_means(
-    out: Path, file: "CellFile", outcomes: "Mapping[Cell, Sequence[Outcome]]"
-) -> "Summary":
-    """Write cells.parquet and summary.csv into the folder, and return the means."""
+def write_means(out: Path, outcomes: "Mapping[Cell, Sequence[Outcome]]") -> "Summary":
+    """Write summary.csv into the folder, and return the means."""
     from ldprecover_experiments.studies.cell_file import replaced
     from ldprecover_experiments.studies.tables import summarise, summary_csv
 
     summary = summarise(outcomes)
-    replaced(out / "cells.parquet", file.parquet())
     replaced(out / "summary.csv", summary_csv(summary))
     return summary
 

@@ -13,7 +13,6 @@ from ldprecover_cli.study.output import (
     Output,
     Trials,
     Users,
-    check_packages,
     run_missing,
     running,
     show,
@@ -48,16 +47,16 @@ def paper(
     fig3 to fig10 are the numbers of the paper's figures; the other names are what they show. fig5
     is on cities and fig6 on fire, which stand in for the paper's data.
 
-    The folder gets cells.jsonl, with a line for each cell; cells.parquet, with a row for each cell
-    and method; summary.csv, with means over trials; and the figures as PNG and SVG. Finished cells
-    are not run again: after Ctrl-C the same command continues.
+    The folder gets cells.jsonl, with a line for each cell; summary.csv, with means over trials; and
+    the figures as PNG and SVG. Finished cells are not run again: after Ctrl-C the same command
+    continues.
 
     Example: ldprecover study paper table1 fig3 --output results
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
-    check_packages()
     from ldprecover_experiments.simulation.datasets import dataset_of
+    from ldprecover_experiments.simulation.drawing import check_matplotlib
     from ldprecover_experiments.studies.cells import load_users_by_data
     from ldprecover_experiments.studies.figures import draw_figures
     from ldprecover_experiments.studies.paper import (
@@ -69,6 +68,7 @@ def paper(
     from ldprecover_experiments.studies.runs import Work
     from ldprecover_experiments.studies.tables import tables
 
+    check_matplotlib()  # before cells run for hours
     with running(output):
         named = names or ["all"]
         shown = [experiment for name in named for experiment in FIGURES.get(name, (name,))]
@@ -81,7 +81,7 @@ def paper(
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)
         work = Work(users_by_data, seed)
-        summary = write_means(output, *run_missing(output, jobs, cells, work))
+        summary = write_means(output, run_missing(output, jobs, cells, work))
         draw_figures(selected, data_names, summary, output)
         for name in selected:
             if len(selected) < len(EXPERIMENTS) or name in _BRIEF:

@@ -42,7 +42,7 @@ def run(
     with running(output):
         study = Study.load(file)
         note(study.cost)
-        _, outcomes = run_missing(output, jobs, study.cells, study.work)
+        outcomes = run_missing(output, jobs, study.cells, study.work)
         results = Results(study.name, outcomes)
         replaced(output / f"{file.stem}.json", results.to_json() + "\n")
         show([results.table()])

@@ -56,7 +56,7 @@ def grid(rows: int, columns: int) -> tuple["Figure", Any]:
 
     Raises ExperimentError without matplotlib.
     """
-    _check_matplotlib()
+    check_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -67,14 +67,15 @@ def grid(rows: int, columns: int) -> tuple["Figure", Any]:
 
 def new_axes() -> "Axes":
     """Return the axes of a new figure of pyplot. Raises ExperimentError without matplotlib."""
-    _check_matplotlib()
+    check_matplotlib()
     from matplotlib import pyplot
 
     _, axes = pyplot.subplots(figsize=(9.0, 4.0), layout="constrained")
     return axes
 
 
-def _check_matplotlib() -> None:
+def check_matplotlib() -> None:
+    """Raise ExperimentError unless matplotlib is installed."""
     if find_spec("matplotlib") is None:
         raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, fields
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -78,26 +77,6 @@ class CellFile:
             )
             file.flush()
             os.fsync(file.fileno())
-
-    def parquet(self) -> bytes:
-        """Return a row for each cell and method as Parquet, null for no value."""
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        rows = [
-            line.cell.columns | line.model_dump(exclude={"cell", "outcomes"}) | asdict(outcome)
-            for line in self._lines.values()
-            for outcome in line.outcomes
-        ]
-        doubles = {each.name for each in fields(Outcome)} - {"method", "refused"}
-        columns = {
-            name: pa.array([row[name] for row in rows], pa.float64() if name in doubles else None)
-            for name in rows[0]
-        }
-        columns["refused"] = columns["refused"].cast(pa.string())
-        sink = pa.BufferOutputStream()
-        parquet.write_table(pa.table(columns), sink)
-        return bytes(sink.getvalue())
 
 
 def replaced(file: Path, content: str | bytes) -> None:
