@@ -512,7 +512,7 @@ def certify(reference: str, fields: Mapping[str, Any]) -> Call[Certified]:
 def alarms(reference: str, rate: float, canaries: Iterable[str] = ()) -> Call[analysis.Alarms]:
     """GET /rounds/{id}/alarms."""
     _check_finite({"rate": rate})
-    query = urlencode([("rate", repr(rate)), *(("canary", label) for label in canaries)])
+    query = urlencode([("rate", rate), *(("canary", label) for label in canaries)])
     return Call(
         "GET",
         _path(reference, f"{paths.ALARMS}?{query}"),

@@ -237,8 +237,9 @@ def count_values(name: str, values: Iterable[Any], source: str, least: int = 1) 
 
     Values become labels by `label_of`, and those with one `label_key` are one item, whose label is
     the most frequent of them. Blank values and those of fewer than `least` users are left out, and
-    the source says how many. Raises DatasetError.
+    the source says how many. Raises DatasetError, and ParameterError for no integer `least`.
     """
+    check_whole("least", least, 1)
     counts_by_label: Counter[str] = Counter()
     try:
         for value, times in (values if isinstance(values, Counter) else Counter(values)).items():

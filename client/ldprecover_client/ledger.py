@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Self
 from weakref import finalize
 
+from ldprecover._checks import real
 from ldprecover_client.errors import (
     ArgumentError,
     EpsilonSpentError,
@@ -120,8 +121,8 @@ class Ledger:
         *,
         max_total_epsilon: float = MAX_TOTAL_EPSILON,
     ) -> None:
-        if not max_total_epsilon > 0:
-            raise ArgumentError("max_total_epsilon must be above 0")
+        if not (real(max_total_epsilon) or 0) > 0:
+            raise ArgumentError("max_total_epsilon must be a number above 0")
         self.max_total_epsilon = float(max_total_epsilon)
         self._lock = threading.RLock()
         self._memory: sqlite3.Connection | None = None

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
+from ldprecover._checks import real
 from ldprecover.errors import ParameterError
 from ldprecover.items import label_indices
 from ldprecover.protocols.wire import pack
@@ -158,8 +159,8 @@ class Reporter:
         key: str | None = None,
         ticket: str | None = None,
     ) -> None:
-        if not max_epsilon > 0:
-            raise ArgumentError("max_epsilon must be above 0")
+        if not (real(max_epsilon) or 0) > 0:
+            raise ArgumentError("max_epsilon must be a number above 0")
         if isinstance(server, str):
             self._shared: Client | None = None
             self._url = server_url(server)

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ldprecover import ParameterError
@@ -25,7 +26,7 @@ class Form(BaseModel):
 
     def __init__(self, /, **fields: Any) -> None:
         try:
-            super().__init__(**fields)
+            super().__init__(**{name: _plain(value) for name, value in fields.items()})
         except ValidationError as error:
             raise ParameterError(self._sentence(error)) from error
 
@@ -61,6 +62,13 @@ class Form(BaseModel):
             case "too_short":
                 return f"{field} must name at least one"
         return f"{field} {reason(first)}"
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers of numpy, also in lists, as Python's."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def reason(error: Mapping[str, Any]) -> str:

@@ -40,6 +40,7 @@ def test_plan_without_its_solution_is_rejected():
 
 
 def test_numbers_of_numpy_are_json() -> None:
+    assert alarms("r", np.float64(0.25)).path == "/rounds/r/alarms?rate=0.25"
     fields = {"eta": np.float32(0.5), "targets": np.array([1, 2]), "n": np.uint8(3), "rate": 1}
     content = recover("r", {**fields, "share": Fraction(1, 4)}).content
     assert content is not None

@@ -424,7 +424,7 @@ def test_rejects_epsilon_above_limit_before_perturbing(
     assert user.ledger.entries() == ()
 
 
-@pytest.mark.parametrize("limit", [0, -1, math.nan])
+@pytest.mark.parametrize("limit", [0, -1, math.nan, True])
 def test_rejects_invalid_limit(reporter: MakeReporter, limit):
     with pytest.raises(ArgumentError, match="max_epsilon"):
         reporter(max_epsilon=limit)

@@ -61,6 +61,7 @@ class _Polarslike:
     ],
 )
 def test_values_are_counted_and_sorted_by_name(make: Callable[[list[Any]], Any]) -> None:
+    assert dataset_of(make(PETS), least=2).items == ("cat", "dog")
     dataset = dataset_of(make(PETS), name="pets")
     assert (dataset.name, dataset.items, dataset.counts.tolist()) == (
         "pets",

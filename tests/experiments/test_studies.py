@@ -70,6 +70,16 @@ def test_every_attack_runs_against_every_method() -> None:
     assert not refused & {"norm-sub", "ldprecover", "k-means"}
 
 
+def test_numbers_of_numpy_are_taken_and_truth_values_are_not() -> None:
+    attacks = {"name": "apa", "targets": np.int64(5), "each": np.uint8(2)}
+    of_numpy = study(users=np.int64(500), epsilon=[np.float32(0.5)], attacks=attacks)
+    plain = study(users=500, epsilon=0.5, attacks={"name": "apa", "targets": 5, "each": 2})
+    assert of_numpy.cells == plain.cells
+    for name in ("users", "epsilon"):
+        with pytest.raises(ParameterError, match=f"{name} must be"):
+            study(**{name: np.True_})
+
+
 def test_outcome_is_the_librarys_recovery_of_the_round() -> None:
     result = study(
         protocols="oue",

@@ -36,7 +36,7 @@ def dataset_of(
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
     - A mapping of labels to counts, taken as they are.
-    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding` and with `least`.
+    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding`.
     - A frame of pandas or polars or an Arrow table, as a file of such columns.
     - A list, a tuple, a generator, a Counter, a Series or Categorical of pandas or polars, an Arrow
       array, a numpy array, or anything else with `__arrow_c_stream__`, `__arrow_c_array__` or
@@ -44,9 +44,9 @@ def dataset_of(
       by text are an error.
 
     Values become labels as text, bytes as UTF-8, whole floats without their ".0". The items are
-    sorted by name; values that look the same are one item; missing and blank values are left out,
-    and the source says how many. `name` is what results call data in memory: by default the
-    column's own name, or "data".
+    sorted by name; values that look the same are one item; missing and blank values and those of
+    fewer than `least` users are left out, and the source says how many. `name` is what results call
+    data in memory: by default the column's own name, or "data".
 
     Raises DatasetError.
 
@@ -86,11 +86,11 @@ def dataset_of(
     names = getattr(source, "column_names", getattr(source, "columns", None))
     if names is not None:
         return table_dataset(
-            _frame(called, {name: source[name] for name in names}), column, _ORIGIN
+            _frame(called, {name: source[name] for name in names}), column, _ORIGIN, least
         )
     if column is not None:
         raise DatasetError(f"there is no column {column!r}")
-    return count_values(called, _values(called, source), _ORIGIN)
+    return count_values(called, _values(called, source), _ORIGIN, least)
 
 
 def _frame(name: str, columns: Mapping[Any, Any]) -> Table:

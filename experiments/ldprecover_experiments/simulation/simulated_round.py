@@ -227,7 +227,8 @@ class SimulatedRound(LabelledEstimates):
         return f"SimulatedRound({self._caption})"
 
     def _indices(self, targets: str | Iterable[str | int]) -> Targets:
-        named = [targets] if isinstance(targets, str) else list(targets)
+        is_one = isinstance(targets, str) or getattr(targets, "shape", None) == ()
+        named: list[Any] = [targets] if is_one else list(targets)
         index = label_indices(self.items, named)
         for target in named:
             if isinstance(target, str) and target not in index:
