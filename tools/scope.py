@@ -18,13 +18,13 @@ from typing import Any
 LIMITS = {
     "source tokens": 245_300,
     "test tokens": 329_800,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 9_870,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 9_900,
     "columns of the table of rounds": 22,
     "HTTP calls": 25,
     "commands": 30,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 46_650,
+    "words in docs": 46_720,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

@@ -55,7 +55,16 @@ def test_package_for_javascript_is_of_this_version_and_repository() -> None:
 def test_a_release_is_published_without_a_stored_secret() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert WORKFLOW["jobs"]["publish"]["permissions"] == {"id-token": "write"}
+    assert WORKFLOW["jobs"]["image"]["permissions"] == {"contents": "read", "packages": "write"}
     assert "secrets." not in (WORKFLOWS / "release.yml").read_text()
+
+
+def test_an_image_of_two_architectures_says_what_it_is_made_of() -> None:
+    image = WORKFLOW["jobs"]["image"]
+    assert image["needs"] == "build"
+    push = image["steps"][-1]["with"]
+    assert push["platforms"] == "linux/amd64,linux/arm64"
+    assert (push["push"], push["sbom"], push["provenance"]) == (True, True, "mode=max")
 
 
 def test_every_action_is_pinned_by_its_commit() -> None:
