@@ -122,7 +122,7 @@ def survey(
     console().print(
         f"{plain(opened.name)} is open.\n"
         f"{of_links if links else f'Survey: {link}'}\n"
-        f"To see its results: ldprecover result frequencies {plain(opened.name)}",
+        f"To see its results: ldprecover result frequencies {plain(opened.name)} -o results.csv",
         soft_wrap=True,
     )
 

@@ -30,7 +30,7 @@ def test_opens_a_round_and_prints_its_link(
     assert result.succeeds().out.splitlines() == [
         f"{name} is open.",
         f"Survey: {server.url}/page/survey.html?round={name}",
-        f"To see its results: ldprecover result frequencies {name}",
+        f"To see its results: ldprecover result frequencies {name} -o results.csv",
     ]
     assert "290 items: Käse Nr. 0; Käse Nr. 1; Käse Nr. 2; …; Käse Nr. 289." in result.err
     assert "With 5,000 people each share is ± 5.4 points (95 %)" in result.err

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from ldprecover.errors import ParameterError
-from ldprecover.planning.choosing import Candidate, choose
+from ldprecover.planning.choosing import choose
 from ldprecover.protocols import MAX_EPSILON
 
 _POINT = 0.01
@@ -69,33 +69,29 @@ def accuracy(
     """
     names = None if protocols is None else list(protocols)
 
-    def best(items: int, budget: float, allowed: list[str] | None) -> Candidate | None:
-        try:
-            return choose(items, budget, users, allowed).best
-        except ParameterError:  # of a protocol that has no such round
-            return None
+    margin = _NORMAL * choose(domain_size, epsilon, users, names).best.standard_error
 
-    def noise(items: int, budget: float) -> float:
-        chosen = best(items, budget, names)
-        return _NORMAL * chosen.standard_error if chosen else math.inf
+    def noise(items: int, budget: float, allowed: list[str] | None) -> float:
+        try:
+            return _NORMAL * choose(items, budget, users, allowed).best.standard_error
+        except ParameterError:  # of a protocol that has no such round
+            return math.inf
 
     def most_items(is_too_noisy: Callable[[int], bool]) -> int | None:
         fewer = bisect_left(range(2, domain_size), True, key=is_too_noisy)
         return fewer + 1 if fewer else None
 
-    planned = choose(domain_size, epsilon, users, names).best
-    overall = best(domain_size, epsilon, None)
-    if overall and overall.oracle == planned.oracle:
-        names = None  # another round may have another protocol
-    margin = _NORMAL * planned.standard_error
+    if noise(domain_size, epsilon, None) == margin:
+        names = None  # it has the best protocol, and another round may have another
     enough_users = enough_items = enough_epsilon = items_to_see = None
     if margin > _POINT:
         enough_users = math.ceil(users * (margin / _POINT) ** 2)
-        enough_items = most_items(lambda items: noise(items, epsilon) > _POINT)
+        enough_items = most_items(lambda d: noise(d, epsilon, names) > _POINT)
     if margin * domain_size > 1:
         steps = (tenth / 10 for tenth in range(int(10 * epsilon) + 1, int(10 * MAX_EPSILON) + 1))
-        enough_epsilon = next((e for e in steps if noise(domain_size, e) * domain_size <= 1), None)
-        items_to_see = most_items(lambda items: noise(items, epsilon) * items > 1)
+        average = 1 / domain_size
+        enough_epsilon = next((e for e in steps if noise(domain_size, e, names) <= average), None)
+        items_to_see = most_items(lambda d: noise(d, epsilon, names) * d > 1)
     ways = enough_users, enough_items, enough_epsilon, items_to_see
     return Accuracy(domain_size, users, margin, *ways)
 
