@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ldprecover_cli import admin, file, plan, result, round, send, sim, study, survey
+from ldprecover_cli.classroom.command import classroom
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import summary
@@ -216,7 +217,13 @@ def _serve_command() -> Any:
 
 
 _START = "Start here"
-for command in (demo, serve, survey.survey, plan.plan):
-    app.command(rich_help_panel=_START, short_help=summary(command.__doc__ or ""))(command)
+for name, command in (
+    ("demo", demo),
+    ("class", classroom),
+    ("serve", serve),
+    ("survey", survey.survey),
+    ("plan", plan.plan),
+):
+    app.command(name, rich_help_panel=_START, short_help=summary(command.__doc__ or ""))(command)
 for group in (round, send, result, sim, file, admin, study):
     app.add_typer(group.app, rich_help_panel="Groups of commands")

@@ -79,12 +79,14 @@ def server_thread(app: Any, *listeners: socket.socket) -> Iterator[Future[None]]
                 executor.shutdown()  # never interrupted: the thread would be taken for ended
 
 
-def serve_until_interrupted(running: "Future[None]", link: str) -> None:
-    """Open the link in a browser, on a terminal, and wait for Ctrl-C.
+def serve_until_interrupted(running: "Future[None]", link: str, *lines: str) -> None:
+    """Print lines, open the link in a browser, on a terminal, and wait for Ctrl-C.
 
     Raises CommandError if the server ends by itself.
     """
-    with opened_in_browser(link), suppress(KeyboardInterrupt):
+    with suppress(KeyboardInterrupt), opened_in_browser(link):
+        for line in lines:
+            note(line)
         # The system may give a signal to another thread, which does not wake this one.
         while not wait([running], _WAKE_SECONDS).done:
             pass

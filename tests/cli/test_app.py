@@ -77,6 +77,7 @@ def test_help_lists_all_commands_in_order_under_headings(run: Run) -> None:
     assert shown == list(ROOT.commands)
     assert shown == [
         "demo",
+        "class",
         "serve",
         "survey",
         "plan",

@@ -193,8 +193,8 @@ def _serve_page(server: "DemoServer", comparison: "Comparison") -> None:
     with Client(server.url, key=server.key) as client:
         client.close_round("demo")
     server.plays.finish("demo", comparison)
-    note(f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}")
-    serve_until_interrupted(server.running, server.link)
+    line = f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}"
+    serve_until_interrupted(server.running, server.link, line)
 
 
 def _play_on(server: "DemoServer", settings: DemoSettings, *, json: bool) -> "Comparison":

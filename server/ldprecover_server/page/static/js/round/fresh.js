@@ -2,9 +2,10 @@
 
 import { get, isAbort, sentenceOf } from "../api.js";
 import { code } from "../code.js";
-import { field, fill, h, svg } from "../dom.js";
+import { field, fill, h } from "../dom.js";
 import { number } from "../format.js";
 import { help } from "../help.js";
+import { qrCode } from "./qr.js";
 
 const SERVER = new URL(".", document.baseURI).href.replace(/\/$/, "");
 const REACH = /^(localhost|127\.|\[::1\])/.test(location.hostname)
@@ -25,8 +26,6 @@ export function howToReport(round, signal) {
   const { name, access, items } = round;
   const value = items[0];
   const survey = `${SERVER}/page/survey.html?round=${encodeURIComponent(name)}`;
-  const picture = h("div", { class: "qr" });
-  drawCode(picture, survey);
   const json = JSON.stringify;
   const example = rawReport(round);
   return h(
@@ -59,7 +58,8 @@ export function howToReport(round, signal) {
         round.epsilon > MAX_EPSILON &&
           !round.practice &&
           h("p", {}, `The survey sends no report above ε = ${MAX_EPSILON}.`),
-        picture,
+        qrCode(survey),
+        h("p", { class: "mono" }, survey),
         expected(round, signal),
       ),
       h(
@@ -140,25 +140,4 @@ function rawReport({ protocol, items, subset_size: ones }) {
 /** A word for a shell. */
 function quoted(text) {
   return /^[\w.-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-/** Draw the QR code of an address. */
-async function drawCode(place, address) {
-  const { encode } = await import("../../vendor/uqr.mjs");
-  const { data, size } = encode(address, { border: 2 });
-  const path = data
-    .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : "")))
-    .join("");
-  const drawn = svg(
-    "svg",
-    {
-      viewBox: `0 0 ${size} ${size}`,
-      role: "img",
-      "aria-label": "QR code of the survey's address",
-      "shape-rendering": "crispEdges",
-    },
-    svg("rect", { width: size, height: size, fill: "#fff" }),
-    svg("path", { d: path, fill: "#000" }),
-  );
-  fill(place, drawn, h("p", { class: "mono" }, address));
 }

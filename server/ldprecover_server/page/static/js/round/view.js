@@ -18,7 +18,8 @@ const GONE_SECONDS = 60; // between polls of a deleted round
 const COUNTS_SECONDS = 6; // between two reads of all counts while reports arrive: many people may watch
 const GROWTH = 1.1; // the best estimate is worked out again after a tenth more reports
 
-let demo = null; // the token of a demo's link, until the page is left
+// The tokens of the links of a demo and a class, until the page is left.
+const tokens = {};
 
 /** Reports up to which the best estimate is worked out unasked. */
 const UNASKED = 2_000_000;
@@ -102,14 +103,31 @@ function live({ main, query, signal }, round, estimates) {
   const freshPlace = h("div", {});
   const playPlace = h("div", {});
   fill(main, head.root, said, playPlace, freshPlace, shown);
-  demo = query.get("demo") ?? demo;
-  if (demo)
-    import("./play.js").then(({ showPlay }) => showPlay(playPlace, demo, round, setTruth, signal));
+  for (const name of ["demo", "class"]) tokens[name] = query.get(name) ?? tokens[name];
+  const isClass = Boolean(tokens.class) && round.name === "class"; // the server's name for it
+  if (tokens.demo)
+    import("./play.js").then(({ showPlay }) =>
+      showPlay(playPlace, tokens.demo, round, setTruth, signal),
+    );
+  if (isClass)
+    import("./class.js").then(({ showClass }) =>
+      showClass(playPlace, tokens.class, round, { setTruth, compare }, signal),
+    );
 
   function setTruth(frequencies) {
     truth = frequencies;
     tests?.setTruth(truth);
     again();
+  }
+
+  /** Show the recovery that knows the targets and the share of fake reports. */
+  function compare(targets, eta) {
+    settings.targets = new Set(targets);
+    settings.eta = Math.min(10, eta);
+    settings.compared = ["ldprecover"];
+    methods.open = true;
+    changed("targets");
+    items.root.scrollIntoView({ block: "start" });
   }
 
   const core = {
@@ -280,7 +298,7 @@ function live({ main, query, signal }, round, estimates) {
 
   function draw() {
     shown.hidden = !estimates.n;
-    freshPlace.hidden = estimates.n > 0;
+    freshPlace.hidden = estimates.n > 0 || isClass;
     if (signal.aborted) return;
     if (!estimates.n) return;
     const best = core.best();

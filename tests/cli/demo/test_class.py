@@ -1,0 +1,140 @@
+"""`ldprecover class`: what its server answers on this machine and on the network."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run
+from tests.cli.demo.conftest import StartDemo, assert_nothing_remains, wait_for_line
+
+from ldprecover_cli.classroom import fakes
+from ldprecover_cli.classroom.server import ClassServer, class_server
+from ldprecover_cli.local_server import local_settings
+from ldprecover_client._httpx import httpx
+from ldprecover_interface import paths
+from ldprecover_server import create_app
+
+NETWORK = "127.0.0.2"  # not the address of the teacher's page, so the guard takes it for a network
+ROUND: dict[str, Any] = {
+    "question": "Which <b>?",
+    "items": ["tea", "<b>"],
+    "protocol": "grr",
+    "epsilon": 4.0,
+}
+ALLOWED = {
+    ("GET", "/"): 307,
+    ("GET", "/rounds/class"): 200,
+    ("GET", "/rounds/class/parameters"): 200,
+    ("POST", "/rounds/class/reports"): 422,
+}
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClassServer]:
+    folder = tmp_path_factory.mktemp("class")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fakes, "ADDRESS_RATE", 0.001)
+        with class_server(folder / "class.db", NETWORK, 0, ROUND) as server:
+            yield server
+
+
+def call(url: str, method: str, path: str, **headers: str) -> httpx.Response:
+    return httpx.request(method, url + path, headers=headers, trust_env=False)
+
+
+def test_network_has_the_survey_alone(lesson: ClassServer, tmp_path: Path) -> None:
+    app = create_app(local_settings("key", tmp_path / "none.db"), practice=True)
+    constants = {path for path in vars(paths).values() if str(path).startswith("/")}
+    own = {"/class", "/class/attack", "/page/index.html", "/rounds/current", "/rounds/class/x"}
+    calls = {path.format(round="class") for path in {*app.openapi()["paths"], *constants}}
+    assert len(calls) > 20
+    for path in calls | own:
+        for method in ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"):
+            response = call(lesson.students, method, path)
+            assert response.status_code == ALLOWED.get((method, path), 404), (method, path)
+    for path in ("/fake", "/page/survey.html", "/page/client/example/survey.js"):
+        assert call(lesson.students, "GET", path).status_code == 200
+    assert call(lesson.url, "GET", "/rounds/class/frequencies").status_code == 200
+
+
+def test_network_needs_its_host_and_no_key(lesson: ClassServer) -> None:
+    for host in ("evil.example", NETWORK, lesson.url.removeprefix("http://")):
+        assert call(lesson.students, "GET", "/rounds/class", Host=host).status_code == 400
+    assert call(lesson.url, "GET", "/rounds/class", Host="evil.example").status_code == 400
+    bearer = f"Bearer {lesson.key}"
+    answers = [
+        call(url, "GET", "/rounds/class", Authorization=bearer).status_code
+        for url in (lesson.students, lesson.url)
+    ]
+    assert answers == [403, 200]
+
+
+def test_round_is_for_practice(lesson: ClassServer) -> None:
+    parameters = call(lesson.students, "GET", "/rounds/class/parameters").json()
+    assert (parameters["practice"], parameters["question"]) == (True, "Which <b>?")
+
+
+def test_teacher_attacks_beside_students(lesson: ClassServer) -> None:
+    """The share counts what a student has sent."""
+    for _ in range(6):
+        sent = httpx.post(
+            f"{lesson.students}/rounds/class/reports", json={"reports": [0]}, trust_env=False
+        )
+        assert sent.status_code == 202
+    page = call(lesson.students, "GET", "/fake").text
+    assert "Which &lt;b&gt;?" in page
+    assert '<button formaction="fake?item=1"><bdi>&lt;b&gt;</bdi></button>' in page
+    pressed = call(lesson.students, "POST", "/fake?item=1")
+    assert (pressed.status_code, pressed.headers["location"]) == (303, "fake?sent=1")
+    assert "raises “&lt;b&gt;”." in call(lesson.students, "GET", "/fake?sent=1").text
+    again = call(lesson.students, "POST", "/fake?item=1")
+    assert (again.status_code, again.headers["retry-after"]) == (429, "1000")
+    token = {"X-Page-Token": re.split("[=&]", lesson.link)[1]}
+    attack = "/class/attack?share=0.5&target=0"
+    assert call(lesson.url, "POST", attack).status_code == 403
+    state = call(lesson.url, "POST", attack, **token).json()
+    assert (state["fakes"], state["targets"]) == (6, [0, 1])
+    assert call(lesson.url, "GET", "/rounds/class").json()["n"] == 12
+    assert call(lesson.url, "POST", "/class/attack?share=0.5&target=2", **token).status_code == 422
+
+
+def test_ctrl_c_leaves_only_the_named_file(
+    start_demo: StartDemo, temporary: Path, tmp_path: Path
+) -> None:
+    database = tmp_path / "class.db"
+    for options in ([], ["--keep", str(database)]):
+        process = start_demo("class", "--port", "0", "--host", "127.0.0.1", *options)
+        assert "With 30 people each share is ± 6.3 points" in wait_for_line(process, "With")
+        link = re.search(r"http://127\.0\.0\.1:\d+/", wait_for_line(process, "Students: "))
+        assert link
+        assert wait_for_line(process, f"Teacher: {link[0]}#/rounds/class?class=")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        last = f"The round is in {database}." if options else "Nothing was kept."
+        assert (process.returncode, out, err) == (0, "", f"Stopped.\n{last}\n")
+        assert_nothing_remains(temporary)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["class.db"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("class --question Which?", "give a file of answers and --question, or neither"),
+        ("class --host school", "--host must be an IPv4 address, not 'school'"),
+        ("class --host 0.0.0.0", "--host must be one address: phones are shown it"),
+        ("class --keep old.db", "old.db exists: name another file with --keep"),
+    ],
+)
+def test_rejects_what_cannot_be_served(run: Run, line: str, message: str) -> None:
+    Path("old.db").touch()
+    assert run(line).fails(2) == message
+
+
+def test_taken_port_is_named(run: Run, nowhere: str) -> None:
+    port = nowhere.rpartition(":")[2]
+    result = run(f"class --host 127.0.0.1 --port {port}")
+    assert result.code == 1
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.err

@@ -1,0 +1,59 @@
+"""A class: the teacher's panel on this machine, and phones on the network over plain http."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.page.conftest import WIDTHS, Visitor, expect, overflow, serious
+
+from ldprecover_cli.classroom.server import ClassServer, class_server, network_address
+from ldprecover_client import Client, submit_reports
+
+
+@pytest.fixture
+def lesson(tmp_path: Path) -> Iterator[ClassServer]:
+    address = network_address()
+    if address is None:
+        pytest.skip("this machine has no network")
+    items = ["on foot", "by car"]
+    round = {"question": "How?", "items": items, "protocol": "grr", "epsilon": 4.0}
+    with class_server(tmp_path / "class.db", address, 0, round) as server:
+        yield server
+
+
+def test_phone_answers_and_the_teacher_attacks_and_recovers(
+    lesson: ClassServer, new_visitor: Callable[..., Visitor]
+) -> None:
+    page = new_visitor(lesson.url).open(lesson.link.removeprefix(f"{lesson.url}/"))
+    panel = page.get_by_role("region", name="Class")
+    expect(panel).to_contain_text("0 reports")
+    phone = new_visitor(lesson.students)
+    survey = phone.open("", width=390)
+    assert survey.evaluate("isSecureContext") is False
+    expect(survey.get_by_text("others on this network")).to_be_visible()
+    survey.get_by_label("on foot").check()
+    survey.get_by_role("button", name="Report").click()
+    expect(survey.get_by_role("status")).to_contain_text("Thank you")
+    expect(panel).to_contain_text("1 report")
+    assert (overflow(survey), serious(survey)) == (0, [])
+    faking = phone.open("fake", width=390)
+    faking.get_by_role("button", name="by car").click()
+    expect(faking.get_by_role("status")).to_have_text("Sent: a fake report that raises “by car”.")
+    assert (overflow(faking), serious(faking)) == (0, [])
+    with Client(lesson.url, key=lesson.key) as client:
+        reports = client.parameters("class").parameters.oracle.encode([0] * 6)
+        submit_reports(client, "class", reports)
+
+    panel.get_by_role("button", name="Attack").click()
+    expect(panel.get_by_role("status")).to_have_text("3 reports of the round are fake now.")
+    panel.get_by_text("The truth, by a show of hands").click()
+    panel.get_by_label("on foot").fill("7")
+    panel.get_by_role("button", name="Recover").click()
+    expect(panel.get_by_role("status")).to_contain_text("3 of 10 reports are fake, and raise")
+    legend = page.locator("figure .legend").first
+    expect(legend).to_contain_text("ldprecover")
+    expect(legend).to_contain_text("truth")
+    for width in WIDTHS.values():
+        page.set_viewport_size({"width": width, "height": 900})
+        assert overflow(page) <= 0
+    assert serious(page) == []
