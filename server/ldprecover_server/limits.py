@@ -262,20 +262,15 @@ class SharedCall(Generic[T]):
 class BodyMemory:
     """The memory and time of request bodies, from their first byte until they are decoded.
 
-    A body that does not arrive within `seconds`, of an anonymous caller within
-    `anonymous_seconds`, gets a 408.
+    A body that does not arrive within BODY_SECONDS, of an anonymous caller within
+    ANONYMOUS_BODY_SECONDS, gets a 408.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        seconds: float = BODY_SECONDS,
-        anonymous_seconds: float = ANONYMOUS_BODY_SECONDS,
-    ) -> None:
+    def __init__(self, limit: int) -> None:
         self.budget = MemoryBudget(limit)
         self.threads = CapacityLimiter(1)  # decoded JSON takes many times the memory of its text
-        self.timeouts = Timeouts(seconds)
-        self.anonymous_timeouts = Timeouts(anonymous_seconds)
+        self.timeouts = Timeouts(BODY_SECONDS)
+        self.anonymous_timeouts = Timeouts(ANONYMOUS_BODY_SECONDS)
 
 
 class Limits:

@@ -69,6 +69,8 @@ def test_stalled_upload_is_408_and_frees_its_memory(
         answer = b"".join(iter(lambda: stalled.recv(65536), b""))
     status, _, rest = answer.partition(b"\r\n")
     assert status == b"HTTP/1.1 408 Request Timeout"
-    assert json.loads(rest.partition(b"\r\n\r\n")[2])["type"].endswith("#body-timeout")
+    problem = json.loads(rest.partition(b"\r\n\r\n")[2])
+    assert problem["type"].endswith("#body-timeout")
+    assert "within 1 seconds" in problem["detail"]
     assert server.submit(round, 900 * b"\1\0\0\0").status_code == 202
     assert server.frequencies(round)["n"] == 900
