@@ -1,9 +1,8 @@
 """Whatever is killed, and when: an answered report is there, and every report counts once."""
 
 import dataclasses
+import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer, limited
+from tests.forked import Process, start_python
 from tests.system.conftest import (
     Clients,
     NewClients,
@@ -104,15 +104,16 @@ print([(receipt.state, receipt.resent, receipt.duplicate) for receipt in receipt
 
 
 @pytest.fixture
-def processes() -> Iterator[list[subprocess.Popen[str]]]:
+def processes() -> Iterator[list[Process]]:
     """Processes that are gone when the test ends."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
     yield started
     for process in started:
         process.kill()
         process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
 
 
 @pytest.mark.sqlite
@@ -123,7 +124,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
 def test_client_killed_before_the_answer_sends_the_same_again(
     server: ServerProcess,
     new_relay: NewRelay,
-    processes: list[subprocess.Popen[str]],
+    processes: list[Process],
     tmp_path: Path,
     swallow: str,
     then: str,
@@ -134,9 +135,9 @@ def test_client_killed_before_the_answer_sends_the_same_again(
     relay = new_relay(server)
     ledger = tmp_path / "ledger.sqlite3"
 
-    def client(value: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", REPORT, relay.url, id, str(ledger), value]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    def client(value: str) -> Process:
+        command = ("-c", REPORT, relay.url, id, str(ledger), value)
+        processes.append(start_python(*command, folder=tmp_path, environment=os.environ))
         return processes[-1]
 
     relay.swallow = swallow  # type: ignore[assignment]
