@@ -266,6 +266,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: a test that runs on {' and '.join(dialects)}")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than processors: tests often wait for servers, browsers and databases."""
+    return (os.cpu_count() or 1) + 1
+
+
 def on_both_databases(metafunc: pytest.Metafunc) -> None:
     """Run each test that has a database on both, or on those of the nearest mark of DIALECTS.
 
