@@ -5,7 +5,7 @@
 set -eu
 
 missing=
-command -v chromium >/dev/null || missing="$missing chromium"
+command -v chromium-headless-shell >/dev/null || missing="$missing chromium-headless-shell"
 command -v node >/dev/null || missing="$missing nodejs"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"
@@ -25,4 +25,4 @@ if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/de
     tail -n 5 "$log"
     rm "$log"
 fi
-echo "Not installed:$missing (of Debian); the tests that need them are skipped."
+echo "Not installed:$missing (of Debian); the tests that need them are skipped. Any Chromium serves as a browser."

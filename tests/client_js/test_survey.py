@@ -3,7 +3,6 @@
 import contextlib
 import math
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,18 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.browsers import ARGUMENTS, CHROMIUM
 from tests.client.messages import round_message
 from tests.client_js.conftest import CLIENT
 from tests.conftest import ServerProcess
 
 from ldprecover import RoundParameters, frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
-
-CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-# Without a sandbox, which root may not have; only pages of this project are opened.
-ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 THANKS = "Thank you: your report is counted."
 REFUSED = "This browser has reported already. A second report would tell more of you."

@@ -1,13 +1,13 @@
 """A real browser on a real server; one page serves all tests of this folder, emptied for each."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.browsers import ARGUMENTS, CHROMIUM
 from tests.conftest import ServerProcess
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
 WIDTHS = {"wide": 1280, "phone": 390}
 
-_CHROMIUM = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
 _STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
 
 
@@ -36,13 +33,13 @@ def browser() -> Iterator["Browser"]:
     While its driver lives, no event loop can run in this thread, which other tests need.
     """
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if _CHROMIUM is None:
+    if CHROMIUM is None:
         pytest.skip("Chromium is not installed; tests/tools.sh says how")
-    with playwright.sync_playwright() as driver:
-        # Without a sandbox, which root may not have; only pages of this project are opened.
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-        with driver.chromium.launch(executable_path=_CHROMIUM, args=arguments) as browser:
-            yield browser
+    with (
+        playwright.sync_playwright() as driver,
+        driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as browser,
+    ):
+        yield browser
 
 
 class Visitor:
