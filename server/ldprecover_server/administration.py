@@ -52,18 +52,16 @@ def stored_reports(settings: Settings, round: str) -> Iterator[tuple[RoundExport
 
     The server may be running. Raises ConfigurationError and RoundNotFoundError.
     """
-    with _database(settings) as storage, storage.snapshot(round) as snapshot:
-        stored = snapshot.round
-        export = RoundExport(
-            stored.id,
-            stored.name,
-            snapshot.parameters,
-            snapshot.tally,
-            seed=stored.seed,
-            **{name: getattr(stored, name) for name in TEXTS},
-        )
-        # The pieces read from the snapshot's connection, so they are closed first.
-        with contextlib.closing(snapshot.pieces()) as pieces:
+    with _database(settings) as storage:
+        # The round is read first: of a closed one the reports are all.
+        stored = storage.rounds.find(round)
+        parameters = storage.rounds.parameters(stored.seq)
+        size = parameters.oracle.summary_size
+        tally, reports = storage.segments.tally_and_reports(stored.seq, size)
+        texts = {name: getattr(stored, name) for name in TEXTS}
+        export = RoundExport(stored.id, stored.name, parameters, tally, seed=stored.seed, **texts)
+        # A reader that stops early must leave its transaction before the database is closed.
+        with contextlib.closing(iter(reports)) as pieces:
             yield export, pieces
 
 

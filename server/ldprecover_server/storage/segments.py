@@ -1,6 +1,6 @@
 """The packed reports of a round, read from its segments in pieces of limited size."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,7 @@ class StoredReports:
         self._seq = seq
         self._version = version
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Generator[bytes, None, None]:
         """Yield the pieces. Raises ReportsGoneError if the round was deleted since."""
         version = self._version
         with self._database.read() as connection:

@@ -20,7 +20,6 @@ from ldprecover_server.storage.maintenance.deletion import Deletion
 from ldprecover_server.storage.rounds import Rounds
 from ldprecover_server.storage.schema import metadata, rounds, secrets
 from ldprecover_server.storage.segments import Segments
-from ldprecover_server.storage.snapshots import Snapshot, open_snapshot
 from ldprecover_server.storage.verdicts import Verdicts
 
 _PROBE_BYTES = 1 << 18
@@ -123,10 +122,6 @@ class Storage(Repository):
     def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Store submissions durably, each exactly once; return the outcomes in the given order."""
         return self._commit(batches, self.hour())
-
-    def snapshot(self, identifier: str) -> contextlib.AbstractContextManager[Snapshot]:
-        """Open a consistent view of a round. Raises RoundNotFoundError, PluginNotLoadedError."""
-        return open_snapshot(self.database, identifier)
 
     def check(self) -> list[Finding]:
         """Return what in the database does not agree. Raises StoreUnavailableError."""
