@@ -17,14 +17,14 @@ from typing import Any
 
 LIMITS = {
     "source tokens": 245_300,
-    "test tokens": 330_410,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_050,
+    "test tokens": 330_550,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_070,
     "columns of the table of rounds": 22,
     "HTTP calls": 25,
     "commands": 31,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 47_370,
+    "words in docs": 47_400,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

@@ -78,6 +78,9 @@ def test_every_view_is_accessible_at_double_size_and_by_keyboard(
         for width in WIDTHS.values():
             page.set_viewport_size({"width": width, "height": 900})
             assert overflow(page) <= 0, "only tables and charts scroll sideways"
+            if name == "plan":
+                height = page.evaluate("document.documentElement.scrollHeight")
+                assert height <= 3 * 844, "screens of a phone"
         assert serious(page, scheme=scheme) == []
     page.set_viewport_size({"width": 1280, "height": 900})
     check_keyboard(page, has_button=name != "help")
@@ -153,10 +156,11 @@ def test_print_shows_figures_without_controls(
         page.get_by_text(text).first.wait_for()
     page.get_by_text("Share of users by item: the numbers").click()
     pictures = set()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
     try:
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme, media="print")
-            for part in (".lead", ".tiles", "figure canvas", "figure .rows .line"):
+            for part in (".lead", ".tiles", ".paper canvas", "figure .rows .line"):
                 assert page.locator(part).first.is_visible(), part
             controls = page.evaluate(
                 "[...document.querySelectorAll('button, a.button, input, select, summary, nav')]"
@@ -165,7 +169,9 @@ def test_print_shows_figures_without_controls(
             )
             assert controls == []
             assert overflow(page) <= 0
-            pictures.add(page.locator("figure canvas").first.evaluate("(each) => each.toDataURL()"))
+            pictures.add(page.locator(".paper canvas").first.evaluate("(each) => each.toDataURL()"))
         assert len(pictures) == 1, "the theme of the screen is not that of the paper"
+        assert page.locator("figure .rows .line").count() == 1 + len(CITIES)
     finally:
         page.emulate_media(media="screen")
+        page.evaluate("dispatchEvent(new Event('afterprint'))")

@@ -48,9 +48,14 @@ function setUp() {
     showTheme();
     dispatchEvent(new Event("themechange"));
   });
-  for (const query of ["(prefers-color-scheme: dark)", "print"])
-    matchMedia(query).addEventListener("change", () => {
-      showTheme();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    showTheme();
+    dispatchEvent(new Event("themechange"));
+  });
+  // Before the browser counts the pages, which a change of the media comes after.
+  for (const event of ["beforeprint", "afterprint"])
+    addEventListener(event, () => {
+      root.toggleAttribute("data-paper", event === "beforeprint");
       dispatchEvent(new Event("themechange"));
     });
   showTheme();

@@ -26,6 +26,9 @@ export function faded(name, alpha) {
   return `rgba(${r}, ${g}, ${b}, ${alpha})`;
 }
 
+/** Whether the page is being printed: charts and tables then have every row. */
+export const isPaper = () => document.documentElement.hasAttribute("data-paper");
+
 /** Draw again when the theme changes, until `signal` aborts. */
 export function onTheme(draw, signal) {
   addEventListener("themechange", draw, { signal });

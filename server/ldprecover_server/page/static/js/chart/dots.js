@@ -2,13 +2,16 @@
 
 import { h } from "../dom.js";
 import { number } from "../format.js";
-import { colour, faded, font, onTheme, rem } from "./colours.js";
+import { colour, faded, font, isPaper, onTheme, rem } from "./colours.js";
 import { mark } from "./marks.js";
 
 const ROW = 26;
 const AXIS = 28;
 const HEIGHT = 520;
 const PICTURE_ROWS = 200;
+const PAPER_ROWS = 500;
+const PAPER_WIDTH = 720; // CSS pixels
+const SHEET = 20; // rows of a canvas on paper, which no page break cuts
 const BAND = 0.7; // of a row's height
 
 /**
@@ -37,7 +40,8 @@ export function dots(frame, signal) {
     space,
   );
   const tip = h("div", { class: "tip", hidden: true });
-  frame.plot.append(scroller, tip);
+  const paper = h("div", { class: "paper" });
+  frame.plot.append(scroller, paper, tip);
   Object.assign(holder.style, { position: "sticky", top: "0", height: "0", overflow: "visible" });
   canvas.style.display = "block";
 
@@ -60,6 +64,7 @@ export function dots(frame, signal) {
     if (!what || signal.aborted) return;
     cancelAnimationFrame(waiting);
     waiting = 0;
+    paper.replaceChildren(...(isPaper() ? sheets() : []));
     const width = scroller.clientWidth;
     const height = scroller.clientHeight;
     fit(canvas, width, height);
@@ -104,24 +109,27 @@ export function dots(frame, signal) {
   signal.addEventListener("abort", () => observer.disconnect());
   onTheme(() => draw(), signal);
 
-  frame.picture = () => {
-    if (!what) return null;
+  /** A canvas of the rows from `first` on, at most `most`. */
+  function part(first, most, width) {
     const { row, axis } = sizes();
-    const first = Math.floor(scroller.scrollTop / row);
-    const order = Array.from(what.order).slice(first, first + PICTURE_ROWS);
+    const order = what.order.slice(first, first + most);
     const drawn = document.createElement("canvas");
-    const [width, height] = [Math.max(600, scroller.clientWidth), axis + order.length * row + 4];
+    const height = axis + order.length * row + 4;
     fit(drawn, width, height, 2);
-    paint(drawn.getContext("2d"), {
-      what: { ...what, order },
-      range,
-      width,
-      height,
-      top: 0,
-      row,
-      axis,
-    });
+    const gap = what.gap === null ? null : what.gap - first;
+    const shown = { what: { ...what, order, gap }, range, width, height, top: 0, row, axis };
+    paint(drawn.getContext("2d"), shown);
     return drawn;
+  }
+
+  const sheets = () =>
+    Array.from({ length: Math.ceil(Math.min(what.order.length, PAPER_ROWS) / SHEET) }, (_, k) =>
+      part(k * SHEET, SHEET, PAPER_WIDTH),
+    );
+
+  frame.picture = () => {
+    const first = Math.floor(scroller.scrollTop / sizes().row);
+    return what && part(first, PICTURE_ROWS, Math.max(600, scroller.clientWidth));
   };
   return draw;
 }

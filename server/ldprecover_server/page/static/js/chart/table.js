@@ -1,7 +1,7 @@
 // Tables of any length; of a long table only the rows in view exist.
 
 import { fill, h } from "../dom.js";
-import { rem } from "./colours.js";
+import { isPaper, onTheme, rem } from "./colours.js";
 
 const SHORT = 60;
 const LINE = 32; // CSS pixels at the default text size, as in app.css
@@ -76,7 +76,7 @@ function longTable(columns, rows, caption, signal, isChosen) {
   const line = LINE * rem();
   const head = h("div", { class: "line head", role: "row", "aria-rowindex": 1 });
   const body = h("div", { role: "rowgroup" });
-  const space = h("div", {});
+  const space = h("div", { class: "space" });
   const root = h(
     "div",
     { class: "rows", role: "table", "aria-label": caption, tabindex: "0" },
@@ -112,10 +112,11 @@ function longTable(columns, rows, caption, signal, isChosen) {
   };
 
   const draw = (anew) => {
-    const from = Math.max(0, Math.floor(root.scrollTop / line) - SPARE);
+    const from = isPaper() ? 0 : Math.max(0, Math.floor(root.scrollTop / line) - SPARE);
     if (!anew && from === first) return;
     first = from;
-    const to = Math.min(rows.length, from + Math.ceil(HEIGHT / line) + 2 * SPARE);
+    const seen = isPaper() ? rows.length : Math.ceil(HEIGHT / line) + 2 * SPARE;
+    const to = Math.min(rows.length, from + seen);
     for (const [index, element] of drawn) {
       if (index < from || index >= to) {
         element.remove();
@@ -152,6 +153,7 @@ function longTable(columns, rows, caption, signal, isChosen) {
     },
   };
   root.addEventListener("scroll", () => draw(false), { passive: true, signal });
+  onTheme(() => draw(true), signal);
   self.set(columns, rows);
   return self;
 }

@@ -120,7 +120,7 @@ export async function show({ main, query, signal }) {
   const solve = select("solve", WORKED_OUT, query.get("solve"));
   const attacker = select(
     "attacker",
-    { beta: "a share of fake users", gain: "a gain that is bearable" },
+    { beta: "fake users", gain: "bearable gain" },
     query.get("attacker"),
   );
   const said = h("div", {});
@@ -137,7 +137,7 @@ export async function show({ main, query, signal }) {
     ),
     h(
       "section",
-      { class: "card", "aria-label": "What is known" },
+      { class: "card plan", "aria-label": "What is known" },
       h(
         "div",
         { class: "controls" },
