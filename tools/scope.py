@@ -24,7 +24,7 @@ LIMITS = {
     "commands": 31,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 47_400,
+    "words in docs": 47_880,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}
