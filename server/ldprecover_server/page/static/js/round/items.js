@@ -5,7 +5,7 @@ import { SERIES } from "../chart/colours.js";
 import { dots } from "../chart/dots.js";
 import { frame, numeric } from "../chart/frame.js";
 import { field, h } from "../dom.js";
-import { change, count, day, frequency, isolated, number, share } from "../format.js";
+import { change, count, day, frequency, isolated, number, plural, share } from "../format.js";
 import { SORTS } from "./settings.js";
 
 const WIDE = 1.959964; // standard errors on each side of a normal 95 % interval
@@ -243,7 +243,7 @@ function sentence(shown, all, round, estimates, settings, certified) {
     `${count(shown.length)} ${what}, of ${count(estimates.n)} reports. Lines hold at 95 %.`,
     certified &&
       "The grey band holds whatever fake reports say, if no more are fake than it says; an arrow: it ends beyond the axis.",
-    settings.targets.size > 0 && `${count(settings.targets.size)} targets are marked.`,
+    settings.targets.size > 0 && `Marked: ${plural(settings.targets.size, "target")}.`,
   ]
     .filter(Boolean)
     .join(" ");
