@@ -21,7 +21,7 @@ from ldprecover.protocols import (
     PROTOCOLS,
     own_parameters,
 )
-from ldprecover.rounds.parameters import MAX_LABEL, MAX_TEXT, RoundParameters
+from ldprecover.rounds.parameters import MAX_LABEL, TEXTS, RoundParameters
 from ldprecover_interface.base import (
     MAX_TICKETS,
     ROUND_NAME,
@@ -71,15 +71,18 @@ Practice = Annotated[
 ]
 
 
-_ShownText = Annotated[Text, Field(max_length=MAX_TEXT)] | None
-
-
 class ShownTexts(Message):
     """Adds the plain texts that a round shows. The digest does not have them."""
 
-    question: _ShownText = Field(default=None, description="What the survey asks.")
-    title: _ShownText = Field(default=None, description="Of the survey.")
-    thanks: _ShownText = Field(default=None, description="Said after a report.")
+    question: Text | None = Field(
+        default=None, max_length=TEXTS["question"], description="What the survey asks."
+    )
+    title: Text | None = Field(
+        default=None, max_length=TEXTS["title"], description="Of the survey."
+    )
+    thanks: Text | None = Field(
+        default=None, max_length=TEXTS["thanks"], description="Said after a report."
+    )
 
 
 class OwnParametersMixin(Message):

@@ -83,6 +83,17 @@ def test_texts_of_a_survey_are_plain(server: ServerProcess, text: str) -> None:
     assert "question" in response.text
 
 
+def test_texts_of_a_survey_have_lengths(server: ServerProcess) -> None:
+    longest: dict[str, Any] = {"question": "ä" * 300, "title": "ä" * 120, "thanks": "ä" * 300}
+    assert server.open_round(domain_size=2, **longest)["title"] == longest["title"]
+    for name, text in longest.items():
+        response = server.try_open(domain_size=2, **{name: text + "a"})
+        assert response.status_code == 422
+        assert (
+            f"{name} must be a string of 1 to {len(text)} characters" in response.json()["detail"]
+        )
+
+
 @pytest.mark.both
 def test_practice_rounds_are_of_an_application_for_them(start_in_process: StartInProcess) -> None:
     app = start_in_process(practice=True)

@@ -19,10 +19,9 @@ NUMBER_ITEMS = ("-1", "1")
 """The items of a round for numbers, in this order; see `ldprecover.rounds.means`."""
 MAX_LABEL = 300
 """Code points of a label."""
-MAX_TEXT = 300
-"""Code points of a text that a round shows."""
-TEXTS = ("question", "title", "thanks")
-"""The texts that a round shows. They are optional, and its digest does not have them."""
+TEXTS = {"question": 300, "title": 120, "thanks": 300}
+"""The texts that a round shows, with their most code points. They are optional, and its digest does
+not have them."""
 
 
 @dataclass(frozen=True)
@@ -146,12 +145,12 @@ def label_fault(label: str, key: str) -> str | None:
 
 
 def check_texts(texts: Mapping[str, object]) -> None:
-    """Raise ParameterError unless each value is None or plain text of 1 to MAX_TEXT characters."""
+    """Raise ParameterError unless each value is None or plain text as TEXTS allows."""
     for name, text in texts.items():
         if text is None:
             continue
-        if not isinstance(text, str) or not 1 <= len(text) <= MAX_TEXT:
-            raise ParameterError(f"{name} must be a text of 1 to {MAX_TEXT} characters")
+        if not isinstance(text, str) or not 1 <= len(text) <= TEXTS[name]:
+            raise ParameterError(f"{name} must be a text of 1 to {TEXTS[name]} characters")
         if (fault := label_fault(text, label_key(text))) is not None:
             raise ParameterError(f"{name} {fault}")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover.rounds.parameters import MAX_TEXT
+from ldprecover.rounds.parameters import TEXTS
 from ldprecover_server.storage.encoding import DIGEST, KEY
 
 metadata = sa.MetaData()
@@ -51,9 +51,8 @@ rounds = sa.Table(
     _column("domain_size", sa.Integer),  # number of items
     _column("labels_bytes", sa.Integer),  # size of the labels as a JSON array in ASCII
     _column("digest", sa.String(64)),  # of the parameters and the labels, in hex
-    sa.Column("question", sa.String(MAX_TEXT)),  # texts that a round shows; null for none
-    sa.Column("title", sa.String(MAX_TEXT)),
-    sa.Column("thanks", sa.String(MAX_TEXT)),
+    # The texts that a round shows; null for none.
+    *(sa.Column(name, sa.String(length)) for name, length in TEXTS.items()),
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key
     _column("retention", sa.String(7)),  # of segments: forever, none

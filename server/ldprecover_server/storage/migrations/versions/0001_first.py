@@ -51,7 +51,7 @@ def upgrade() -> None:
         _column("labels_bytes", sa.Integer()),
         _column("digest", sa.String(64)),
         sa.Column("question", sa.String(300)),
-        sa.Column("title", sa.String(300)),
+        sa.Column("title", sa.String(120)),
         sa.Column("thanks", sa.String(300)),
         _column("access", sa.String(8)),
         _column("read_access", sa.String(8)),
