@@ -89,7 +89,7 @@ def survey(
     if epsilon > MAX_EPSILON:
         raise UsageError(
             f"--epsilon: the survey sends no report above {MAX_EPSILON:g}: take that or less, and "
-            "more people or fewer items"
+            "more people or fewer items; practice rounds of `ldprecover class` take more"
         )
     links = None if tickets is None else output or Path("links.csv")
     if links is not None:

@@ -77,7 +77,7 @@ def test_asks_on_a_terminal_where_noise_exceeds_the_average(
     ("options", "message"),
     [
         ("--output links.csv", "--output is for the links of --tickets"),
-        ("--epsilon 3", "the survey sends no report above 2"),
+        ("--epsilon 3", "no report above 2: take that or less"),
     ],
 )
 def test_rejects_what_no_survey_can_do(on_server: Run, options: str, message: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.demo.conftest import StartDemo, assert_nothing_remains, wait_for_line
 
+from ldprecover.planning import accuracy
 from ldprecover_cli.classroom import fakes
 from ldprecover_cli.classroom.server import ClassServer, class_server
 from ldprecover_cli.local_server import local_settings
@@ -107,7 +108,7 @@ def test_ctrl_c_leaves_only_the_named_file(
     database = tmp_path / "class.db"
     for options in ([], ["--keep", str(database)]):
         process = start_demo("class", "--port", "0", "--host", "127.0.0.1", *options)
-        assert "With 30 people each share is ± 6.3 points" in wait_for_line(process, "With")
+        assert str(accuracy(5, 4.0, 30)) in wait_for_line(process, "With")
         link = re.search(r"http://127\.0\.0\.1:\d+/", wait_for_line(process, "Students: "))
         assert link
         assert wait_for_line(process, f"Teacher: {link[0]}#/rounds/class?class=")
