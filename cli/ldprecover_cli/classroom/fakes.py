@@ -111,7 +111,10 @@ def fake_page(fakes: Fakes, question: str, answers: Sequence[str]) -> APIRouter:
             in_all.take(b"", 1)
         except RateLimitedError as error:
             return respond("Too fast: wait a second.", status_code=429, headers={**error.headers})
-        await fakes.send(1, [item])
+        try:
+            await fakes.send(1, [item])
+        except RoundClosedError:
+            return respond("The round is closed: it takes no more reports.", status_code=409)
         return RedirectResponse(f"{FAKE[1:]}?sent={item}", 303)
 
     return router

@@ -17,7 +17,7 @@ from ldprecover_cli.classroom.fakes import Fakes, fake_page
 from ldprecover_cli.classroom.guard import FAKE, LOOPBACK, Guard
 from ldprecover_cli.errors import CommandError
 from ldprecover_cli.local_server import local_settings, server_thread, token_router
-from ldprecover_client import Client
+from ldprecover_client import Client, ClientError
 from ldprecover_server import create_app
 
 ROUND = "class"
@@ -96,7 +96,11 @@ def class_server(
         for reference in (opened.name, opened.id):
             guard.allow_round(reference)
         link = f"{url}/#/rounds/{ROUND}?class={token}&key={key}"
-        yield ClassServer(url, key, link, students, running)
+        try:
+            yield ClassServer(url, key, link, students, running)
+        finally:
+            with suppress(ClientError):  # the server may have ended
+                client.close_round(opened.id)  # no other server takes reports to it
 
 
 def _listen(address: str, port: int) -> socket.socket:

@@ -1,7 +1,9 @@
 """`ldprecover class`: what its server answers on this machine and on the network."""
 
+import contextlib
 import re
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from ldprecover.planning import accuracy
 from ldprecover_cli.classroom import fakes
 from ldprecover_cli.classroom.server import ClassServer, class_server
 from ldprecover_cli.local_server import local_settings
+from ldprecover_client import Client
 from ldprecover_client._httpx import httpx
 from ldprecover_interface import paths
 from ldprecover_server import create_app
@@ -102,6 +105,15 @@ def test_teacher_attacks_beside_students(lesson: ClassServer) -> None:
     assert call(lesson.url, "POST", "/class/attack?share=0.5&target=2", **token).status_code == 422
 
 
+def test_fake_page_says_that_the_round_is_closed(tmp_path: Path) -> None:
+    with class_server(tmp_path / "class.db", NETWORK, 0, ROUND) as server:
+        with Client(server.url, key=server.key) as client:
+            client.close_round("class")
+        response = call(server.students, "POST", "/fake?item=1")
+    assert response.status_code == 409
+    assert "The round is closed: it takes no more reports." in response.text
+
+
 def test_ctrl_c_leaves_only_the_named_file(
     start_demo: StartDemo, temporary: Path, tmp_path: Path
 ) -> None:
@@ -118,6 +130,10 @@ def test_ctrl_c_leaves_only_the_named_file(
         assert (process.returncode, out, err) == (0, "", f"Stopped.\n{last}\n")
         assert_nothing_remains(temporary)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["class.db"]
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT name, state FROM rounds").fetchall() == [
+            ("class", "closed")
+        ]
 
 
 @pytest.mark.parametrize(
