@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ldprecover.items import isolated
+from ldprecover_cli.signals import end_on_signals
 
 JsonObject = dict[str, Any]
 
@@ -57,12 +58,14 @@ def fail(text: str) -> None:
 @contextmanager
 def opened_in_browser(link: str) -> Iterator[None]:
     """Open a link with a secret in a browser, if the output is a terminal's."""
+    if not console().is_terminal:
+        yield
+        return
     # By a file that its user alone can read: all users see the command line of a browser.
-    with NamedTemporaryFile("w", suffix=".html") as file:
+    with end_on_signals(), NamedTemporaryFile("w", suffix=".html") as file:
         file.write(f'<meta http-equiv="refresh" content="0; url={escape(link)}">')
         file.flush()
-        if console().is_terminal:
-            typer.launch(Path(file.name).as_uri())
+        typer.launch(Path(file.name).as_uri())
         yield
 
 

@@ -3,6 +3,7 @@
 Importing this module loads the server, which takes longer than most commands run: import it late.
 """
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from inspect import Parameter, Signature
@@ -62,6 +63,9 @@ def run_server(*, open_page: bool = False, help_all: bool = False, **options: An
     with _translate_errors(), ExitStack() as stack:
 
         def show(link: str) -> None:
+            # By its default action SIGINT would leave the file of the link behind.
+            if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             echo(f"The page, with an admin key until the server ends: {link}")
             stack.enter_context(opened_in_browser(link))
 

@@ -1,8 +1,12 @@
 """Bars, counts and untrusted text."""
 
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 from rich.console import Console
 
+from ldprecover_cli import output
 from ldprecover_cli.item_tables import bar, print_items
 from ldprecover_cli.output import console, counted, joined, plain, plain_table
 
@@ -75,3 +79,16 @@ def test_right_to_left_labels_are_isolated(capsys: pytest.CaptureFixture[str]) -
         "\u2068\u05d0\u2069",
         "b",
     ]
+
+
+def test_link_is_opened_by_a_file_that_its_user_alone_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(output, "console", lambda: Console(force_terminal=True))
+    monkeypatch.setattr("typer.launch", lambda url: opened.append(Path(urlsplit(url).path)))
+    with output.opened_in_browser("http://h/#/rounds?demo=x&key=y"):
+        (file,) = opened
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert "url=http://h/#/rounds?demo=x&amp;key=y" in file.read_text()
+    assert not file.exists()

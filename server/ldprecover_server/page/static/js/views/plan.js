@@ -9,34 +9,23 @@ const PAUSE = 250; // milliseconds between the last key and the request
 
 const PERCENT = 100; // people enter per cent, the interface takes frequencies
 
+/** A number of the form: its label, its bounds and step, its usual value, a hint, and its units in one of the interface's. */
+const number = (label, least, most, step, usual, help, per = 1) => ({
+  label,
+  least,
+  most,
+  step,
+  usual,
+  help,
+  per,
+});
+
 /** The quantities that can be computed, and the field of each. */
 const FOUR = {
-  domain_size: {
-    label: "Items",
-    least: 2,
-    most: 100000,
-    step: 1,
-    usual: 102,
-    help: "how many users choose from",
-  },
-  users: { label: "Users", least: 1, most: 1e12, step: 1, usual: 100000, help: "as many reports" },
-  epsilon: {
-    label: "Epsilon",
-    least: 0.01,
-    most: 10,
-    step: "any",
-    usual: 1,
-    help: "the smaller, the more private: 0.01 to 10",
-  },
-  error: {
-    label: "Standard error, points",
-    least: 0.0001,
-    most: 100,
-    step: "any",
-    usual: 0.5,
-    per: PERCENT,
-    help: "percentage points",
-  },
+  domain_size: number("Items", 2, 100000, 1, 102, "how many users choose from"),
+  users: number("Users", 1, 1e12, 1, 100000, "as many reports"),
+  epsilon: number("Epsilon", 0.01, 10, "any", 1, "the smaller, the more private: 0.01 to 10"),
+  error: number("Standard error, points", 0.0001, 100, "any", 0.5, "percentage points", PERCENT),
 };
 const WORKED_OUT = {
   error: "the error",
@@ -45,58 +34,20 @@ const WORKED_OUT = {
   domain_size: "the number of items",
 };
 const MORE = {
-  sum_of: {
-    label: "Sum of so many items",
-    least: 1,
-    most: 99999,
-    step: 1,
-    usual: 1,
-    help: "1: each item by itself",
-  },
-  frequency: {
-    label: "What they have together, %",
-    least: 0,
-    most: 100,
-    step: "any",
-    usual: "",
-    per: PERCENT,
-    help: "empty: 1/d each",
-  },
-  targets: {
-    label: "Targets of an attacker",
-    least: 1,
-    most: 99999,
-    step: 1,
-    usual: "",
-    help: "empty: ten, or half of few items",
-  },
-  beta: {
-    label: "Fake users, %",
-    least: 0,
-    most: 100,
-    step: "any",
-    usual: 5,
-    per: PERCENT,
-    help: "of all users",
-  },
-  gain: {
-    label: "Bearable gain, points",
-    least: 0.001,
-    most: 1e6,
-    step: "any",
-    usual: 1,
-    per: PERCENT,
-    help: "of all targets together",
-  },
-  lead: {
-    label: "Lead to protect, points",
-    least: 0.001,
-    most: 100,
-    step: "any",
-    usual: "",
-    per: PERCENT,
-    help: "of one item over another; empty: any",
-  },
+  sum_of: number("Sum of so many items", 1, 99999, 1, 1, "1: each item by itself"),
+  frequency: number("What they have together, %", 0, 100, "any", "", "empty: 1/d each", PERCENT),
+  targets: number("Targets of an attacker", 1, 99999, 1, "", "empty: ten, or half of few items"),
+  beta: number("Fake users, %", 0, 100, "any", 5, "of all users", PERCENT),
+  gain: number("Bearable gain, points", 0.001, 1e6, "any", 1, "of all targets together", PERCENT),
+  lead: number(
+    "Lead to protect, points",
+    0.001,
+    100,
+    "any",
+    "",
+    "of one item over another; empty: any",
+    PERCENT,
+  ),
 };
 const ALL = { ...FOUR, ...MORE };
 
@@ -217,7 +168,7 @@ export async function show({ main, query, signal }) {
     }
     asked = new AbortController();
     const wish = Object.fromEntries(
-      names.map((name) => [name, Number(inputs[name].value) / (ALL[name].per ?? 1)]),
+      names.map((name) => [name, Number(inputs[name].value) / ALL[name].per]),
     );
     try {
       const answer = await get("plan", {
