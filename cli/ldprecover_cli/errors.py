@@ -47,9 +47,10 @@ _HINTS = {
 _USAGE_SLUGS = {"invalid-parameter", "invalid-request"}
 """Problems of the request, not of the round's or the server's state."""
 
-_FIELD_HINTS = {
-    "protocol": " (a plugin's needs a server whose LDPRECOVER_PLUGINS names the plugin)"
-}
+_FIELD_HINTS = dict.fromkeys(
+    ("method", "protocol"),
+    " (a plugin's needs a server whose LDPRECOVER_PLUGINS names the plugin)",
+)
 _SHOWN_FIELDS = 3
 _OPTIONS = {"beta": "--malicious-share", "items": "--item"}
 """Options whose field has another name."""
@@ -136,7 +137,8 @@ def _rejected_fields(error: "RefusedError") -> str:
         if whole and name.isdecimal():
             name = f"{whole}: item {name}"
         lines.append(f"{name} {reason}{_FIELD_HINTS.get(name, '')}")
-    return "; ".join(lines) or error.detail or error.title
+    text = error.detail or error.title
+    return "; ".join(lines) or text + _FIELD_HINTS.get(text.partition(" must be one of ")[0], "")
 
 
 def _with_option(text: str, arguments: Sequence[str]) -> str:

@@ -154,7 +154,7 @@ def open_round(
         note(str(accuracy(len(labels or range(domain_size or 0)), epsilon, users)))
     from ldprecover_client.reporter import MAX_EPSILON
 
-    if epsilon > MAX_EPSILON:
+    if MAX_EPSILON < epsilon <= 10:  # the server rejects more
         note(f"Surveys send no report above epsilon {MAX_EPSILON:g}, other clients if told to.")
     if labels and not (item or yes or json):
         confirm_opening()

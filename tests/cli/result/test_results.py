@@ -135,6 +135,7 @@ def test_round_without_reports_has_no_estimates(on_server: Run, server: ServerPr
         ("--method norm --option alpha", "--option takes a name and a value"),
         ("--method norm --option alpha=1 --option alpha=2", "--option alpha is given twice"),
         ("--support nowhere.txt", "there is no file nowhere.txt"),
+        ("--method kmeans2", "whose LDPRECOVER_PLUGINS names the plugin"),
     ],
 )
 def test_rejects_invalid_recovery_options(
