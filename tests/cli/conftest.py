@@ -1,6 +1,7 @@
 """The command line, run in this process against a real server."""
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -62,6 +63,13 @@ class Result:
 
 
 Run = Callable[..., Result]
+
+
+class Terminal(io.StringIO):
+    """Standard input of somebody who can be asked."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture(autouse=True)

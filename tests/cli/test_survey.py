@@ -1,11 +1,10 @@
 """`ldprecover survey`: from a file to a link, or to one link a person."""
 
 import csv
-import io
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Terminal
 from tests.conftest import ServerProcess
 
 from ldprecover_client import Reporter
@@ -58,10 +57,6 @@ def test_writes_a_link_for_each_ticket(
 def test_asks_on_a_terminal_where_noise_exceeds_the_average(
     on_server: Run, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     Path("food.txt").write_text("soup\nsalad\nother\n")
     line = f"survey food.txt --name {name} --question Which? --users"

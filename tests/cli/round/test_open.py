@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, Terminal
 from tests.conftest import ServerProcess, StartServer
 
 from ldprecover_client import load_dataset
@@ -190,10 +190,6 @@ def test_misspelt_round_gets_close_matches(on_server: Run, name: str) -> None:
 def test_list_of_a_file_is_confirmed_on_a_terminal(
     on_server: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     Path("days.txt").write_text("Mon\nTue\n")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     line = "round open --epsilon 1 --items days.txt"
@@ -206,10 +202,6 @@ def test_list_of_a_file_is_confirmed_on_a_terminal(
 def test_deleting_asks_first_and_needs_yes_without_a_terminal(
     on_server: Run, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     on_server(f"round open {name} {FOUR}")
     for closed in (io.StringIO(""), None):
         monkeypatch.setattr("sys.stdin", closed)
