@@ -74,6 +74,14 @@ Encoding = Annotated[
     Literal["utf-8", "cp1252", "utf-16"],
     Option("--encoding", help="Of the file; spreadsheets on Windows may write cp1252."),
 ]
+Least = Annotated[
+    int,
+    Option(
+        help="Of a file with one row a user: leave out values that fewer rows have. The items of a "
+        "round are public.",
+        min=1,
+    ),
+]
 Eta = Annotated[
     str,
     Option(

@@ -15,6 +15,7 @@ from ldprecover_cli.options import (
     Encoding,
     Json,
     Key,
+    Least,
     Url,
     Yes,
     confirm_opening,
@@ -65,14 +66,7 @@ def open_round(
     dataset: DatasetName = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
-    least: Annotated[
-        int,
-        Option(
-            help="Of a file with one row a user: leave out values that fewer rows have, because "
-            "the items are public.",
-            min=1,
-        ),
-    ] = 5,
+    least: Least = 5,
     domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
     users: Annotated[
         int | None,

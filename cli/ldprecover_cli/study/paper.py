@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument
 
 from ldprecover_cli.errors import UsageError, close_to
-from ldprecover_cli.options import Column, Encoding, Seed
+from ldprecover_cli.options import Column, Encoding, Least, Seed
 from ldprecover_cli.study.output import (
     Data,
     Jobs,
@@ -36,6 +36,7 @@ def paper(
     data: Data = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    least: Least = 1,
     users: Users = None,
     trials: Trials = 10,
     seed: Seed = 0,
@@ -76,7 +77,9 @@ def paper(
         stand_ins = [DATA_OF_FIGURES.get(name) for name in named]
         default = ("cities", "fire") if None in stand_ins else filter(None, stand_ins)
         sources = data or dict.fromkeys(default)
-        datasets = [(dataset_of(each, column, encoding=encoding), None) for each in sources]
+        datasets = [
+            (dataset_of(each, column, encoding=encoding, least=least), None) for each in sources
+        ]
         users_by_data = load_users_by_data(datasets, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)

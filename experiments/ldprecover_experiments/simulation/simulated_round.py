@@ -48,6 +48,7 @@ def simulate(
     seed: int = 0,
     column: str | None = None,
     encoding: str = "utf-8",
+    least: int = 1,
 ) -> SimulatedRound:
     """Return a round of genuine users, who report their items under a protocol.
 
@@ -65,10 +66,11 @@ def simulate(
         seed: The seed of users, reports, targets and attack. The same seed gives the same round.
         column: The column to count, for a table or a file with one row a user.
         encoding: That of a file: utf-8, cp1252 or utf-16.
+        least: Values that fewer users have are left out.
 
     Raises DatasetError and ParameterError.
     """
-    dataset = dataset_of(data, column, encoding=encoding)
+    dataset = dataset_of(data, column, encoding=encoding, least=least)
     ensure(protocol, PROTOCOL_REGISTRY)
     parameters = RoundParameters(protocol, epsilon, dataset.items)
     if users is None:
