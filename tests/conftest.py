@@ -1,6 +1,7 @@
 """Real server processes for every test that speaks HTTP."""
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, ClassVar
@@ -270,6 +271,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: tests often wait for servers, browsers and databases."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the garbage collector half a million objects of modules and tests, which stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000)
+        gc.enable()
 
 
 def on_both_databases(metafunc: pytest.Metafunc) -> None:
