@@ -18,13 +18,13 @@ from typing import Any
 LIMITS = {
     "source tokens": 245_300,
     "test tokens": 331_000,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_070,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 9_960,
     "columns of the table of rounds": 22,
     "HTTP calls": 25,
     "commands": 31,
     "settings": 26,
     "problem types": 38,
-    "words in docs": 47_880,
+    "words in docs": 47_920,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

@@ -1,7 +1,7 @@
 // Closes and deletes rounds; asks for the admin key that this needs.
 
 import { del, hasKey, post, roundPath } from "./api.js";
-import { announce, dialog, field, fill, h, notice } from "./dom.js";
+import { action, announce, dialog, field, fill, h, notice } from "./dom.js";
 import { count } from "./format.js";
 import { askForKey, failure } from "./key.js";
 
@@ -67,7 +67,7 @@ async function confirmed(title, label, danger, content, act, done) {
         "div",
         { class: "row controls" },
         h("button", { type: "submit", class: danger ? "danger" : "main" }, label),
-        h("button", { type: "button", onclick: () => close() }, "Cancel"),
+        action("Cancel", () => close()),
       ),
     );
   });

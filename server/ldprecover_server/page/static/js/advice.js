@@ -3,7 +3,7 @@
 import { get, isAbort, sentenceOf } from "./api.js";
 import { numeric } from "./chart/frame.js";
 import { table } from "./chart/table.js";
-import { fill, h, notice } from "./dom.js";
+import { action, fill, h, notice } from "./dom.js";
 import { bytes, count, percent, plural, points } from "./format.js";
 import { link } from "./router.js";
 
@@ -91,16 +91,7 @@ function protocols(plans, use, signal) {
     {
       title: "Choose",
       node: (row) =>
-        h(
-          "button",
-          {
-            type: "button",
-            class: "small",
-            "aria-label": `Use ${row.protocol}`,
-            onclick: () => use(row),
-          },
-          "Use it",
-        ),
+        action("Use it", () => use(row), { class: "small", "aria-label": `Use ${row.protocol}` }),
     },
   ];
   return table({ columns, rows: plans, caption: "Protocols", signal }).root;

@@ -1,14 +1,10 @@
 // Commands and code to copy.
 
-import { announce, h } from "./dom.js";
+import { action, announce, h } from "./dom.js";
 
 /** A block of code with a button that copies it; `title` names it. */
 export function code(title, text) {
-  const button = h(
-    "button",
-    { type: "button", class: "small", "aria-label": `Copy: ${title}`, onclick: copy },
-    "Copy",
-  );
+  const button = action("Copy", copy, { class: "small", "aria-label": `Copy: ${title}` });
   const body = h("pre", {}, h("code", {}, text));
 
   async function copy() {

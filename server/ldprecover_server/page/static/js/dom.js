@@ -82,6 +82,11 @@ export function popup(anchor, ...children) {
   return () => box.isConnected && box.hidePopover();
 }
 
+/** A button that calls `act`, with further attributes. */
+export function action(text, act, attributes = {}) {
+  return h("button", { type: "button", onclick: act, ...attributes }, text);
+}
+
 /** A button that opens a menu of `[text, act, kind]`; null entries are left out. */
 export function menu(label, entries) {
   const open = ({ currentTarget }) => {
@@ -90,26 +95,18 @@ export function menu(label, entries) {
       entries()
         .filter(Boolean)
         .map(([text, act, kind]) =>
-          h(
-            "button",
-            {
-              type: "button",
-              class: kind,
-              onclick: () => {
-                close();
-                act();
-              },
-            },
+          action(
             text,
+            () => {
+              close();
+              act();
+            },
+            { class: kind },
           ),
         ),
     );
   };
-  return h(
-    "button",
-    { type: "button", class: "menu", "aria-haspopup": "true", "aria-label": label, onclick: open },
-    "⋯",
-  );
+  return action("⋯", open, { class: "menu", "aria-haspopup": "true", "aria-label": label });
 }
 
 /** Show a dialog over the page; `build(close)` gives its content. Resolves with what `close` is given, else null. */

@@ -1,7 +1,7 @@
 // The "?" beside a term: its sentence, from page/help.html, which has all of them.
 
 import { get, sentenceOf } from "./api.js";
-import { announce, h, popup } from "./dom.js";
+import { action, announce, h, popup } from "./dom.js";
 
 const ADDRESS = "page/help.html";
 
@@ -9,11 +9,7 @@ let terms = null; // a promise of help.html
 
 /** A button that explains a term, an id of help.html. */
 export function help(term, name = term) {
-  return h(
-    "button",
-    { type: "button", class: "help", "aria-label": `What is this: ${name}?`, onclick: explain },
-    "?",
-  );
+  return action("?", explain, { class: "help", "aria-label": `What is this: ${name}?` });
 
   async function explain({ currentTarget: button }) {
     let sentence;

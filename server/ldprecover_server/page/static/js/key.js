@@ -1,7 +1,7 @@
 // Asks for the access key when it is needed; `api` keeps it in memory only.
 
 import { hasKey, needsKey, sentenceOf, setKey } from "./api.js";
-import { announce, dialog, field, fill, h, notice } from "./dom.js";
+import { action, announce, dialog, field, fill, h, notice } from "./dom.js";
 
 /** Ask for a key, and say `why`. Resolves with whether the viewer gave one. */
 export async function askForKey(why = null) {
@@ -43,16 +43,8 @@ export async function askForKey(why = null) {
         "div",
         { class: "row controls" },
         h("button", { type: "submit", class: "main" }, "Use it"),
-        hasKey() &&
-          h(
-            "button",
-            {
-              type: "button",
-              onclick: () => use(null),
-            },
-            "Forget the key",
-          ),
-        h("button", { type: "button", onclick: () => close() }, "Cancel"),
+        hasKey() && action("Forget the key", () => use(null)),
+        action("Cancel", () => close()),
       ),
     );
   });
@@ -63,7 +55,6 @@ export async function askForKey(why = null) {
 export function failure(error) {
   return [
     notice("bad", sentenceOf(error)),
-    needsKey(error) &&
-      h("button", { type: "button", onclick: () => askForKey() }, "Enter another key"),
+    needsKey(error) && action("Enter another key", () => askForKey()),
   ];
 }

@@ -1,6 +1,6 @@
 // The frame of every chart: title, legend, a table of the same numbers, and downloads.
 
-import { fill, h } from "../dom.js";
+import { action, fill, h } from "../dom.js";
 import { day } from "../format.js";
 import { colour, faded, font, onTheme } from "./colours.js";
 import { mark, sign } from "./marks.js";
@@ -51,17 +51,7 @@ export function frame({ title, name, signal, tableOpen = false, caption = () => 
     ["CSV", async () => (await import("./csv.js")).downloadCsv(name, columns, rows)],
     ["PNG", save],
   ].map(([kind, onclick]) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "small",
-        disabled: true,
-        onclick,
-        "aria-label": `${kind}: ${title}`,
-      },
-      kind,
-    ),
+    action(kind, onclick, { class: "small", disabled: true, "aria-label": `${kind}: ${title}` }),
   );
 
   const self = {

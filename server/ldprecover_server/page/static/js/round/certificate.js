@@ -1,7 +1,7 @@
 // What a round proves whatever fake reports say: sentences, and the share of them that is assumed.
 
 import { isAbort, post, roundPath, sentenceOf } from "../api.js";
-import { announce, field, fill, h } from "../dom.js";
+import { action, announce, field, fill, h } from "../dom.js";
 import { count, share as percent } from "../format.js";
 import { leaderText, mostText, totalText } from "./claims.js";
 import { FORGED } from "./settings.js";
@@ -90,13 +90,9 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
       "bad",
       h("p", {}, h("strong", {}, sentenceOf(error))),
       enough === undefined
-        ? h("button", { type: "button", class: "small", onclick: again }, "Try again")
+        ? action("Try again", again, { class: "small" })
         : enough &&
-            h(
-              "button",
-              { type: "button", class: "small", onclick: () => assume(enough) },
-              `Assume at most ${percent(enough)}`,
-            ),
+            action(`Assume at most ${percent(enough)}`, () => assume(enough), { class: "small" }),
     );
   }
 

@@ -1,6 +1,6 @@
 // Controls of "Methods and tests": which methods are compared, and what they assume.
 
-import { field, fill, h } from "../dom.js";
+import { action, field, fill, h } from "../dom.js";
 import { isolated } from "../format.js";
 import { help } from "../help.js";
 import { isFast } from "./recoveries.js";
@@ -158,17 +158,13 @@ export function controls(settings, labels, changed) {
 
   function showTargets() {
     const names = [...settings.targets].slice(0, 12).map((index) => isolated(labels[index]));
-    const clear = h(
-      "button",
-      {
-        type: "button",
-        class: "small",
-        onclick: () => {
-          settings.targets.clear();
-          changed("targets");
-        },
-      },
+    const clear = action(
       "Clear the targets",
+      () => {
+        settings.targets.clear();
+        changed("targets");
+      },
+      { class: "small" },
     );
     fill(
       targets,

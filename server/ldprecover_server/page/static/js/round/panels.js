@@ -1,7 +1,7 @@
 // Panels of a round as text: alarms and methods.
 
 import { sentenceOf } from "../api.js";
-import { fill, h, notice } from "../dom.js";
+import { action, fill, h, notice } from "../dom.js";
 import { count, number, plural } from "../format.js";
 import { help } from "../help.js";
 import { alarmTests, concluded, uselessness } from "./conclusions.js";
@@ -9,7 +9,7 @@ import { alarmTests, concluded, uselessness } from "./conclusions.js";
 /** The panel of alarms; `show({answer, error})` takes the last test, `testNow` asks for another. */
 export function alarmPanel(testNow) {
   const place = h("div", {}, h("p", {}, "The reports are being tested."));
-  const button = h("button", { type: "button", class: "small", onclick: testNow }, "Test now");
+  const button = action("Test now", testNow, { class: "small" });
   const title = h("h2", {}, "Alarms ", help("alarm", "alarms"));
   let shown = null;
   return {
@@ -48,17 +48,9 @@ export function methodNotes() {
 function card(name, again, cancel) {
   const body = h("div", {});
   const progress = h("progress", { "aria-label": `Progress of ${name}` });
-  const stop = h(
-    "button",
-    { type: "button", class: "small", onclick: () => cancel(name) },
-    "Cancel",
-  );
+  const stop = action("Cancel", () => cancel(name), { class: "small" });
   const running = h("div", { class: "row", hidden: true }, progress, stop);
-  const repeat = h(
-    "button",
-    { type: "button", class: "small", onclick: () => again(name) },
-    "Work it out again",
-  );
+  const repeat = action("Work it out again", () => again(name), { class: "small" });
   let shown = null;
   return {
     root: h(

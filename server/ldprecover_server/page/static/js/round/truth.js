@@ -4,7 +4,7 @@ import { labelKey } from "../../client/src/labels.js";
 import { guarded } from "../chart/csv.js";
 import { numeric } from "../chart/frame.js";
 import { table } from "../chart/table.js";
-import { field, fill, h, notice } from "../dom.js";
+import { action, field, fill, h, notice } from "../dom.js";
 import { count, frequency, isolated, number, plural } from "../format.js";
 
 /**
@@ -81,11 +81,7 @@ export function truthPanel(labels, changed, signal) {
   const scores = h("div", {});
   let truth = null;
   const input = h("input", { type: "file", accept: ".csv,.json,.txt,text/csv,application/json" });
-  const drop = h(
-    "button",
-    { type: "button", class: "small", hidden: true, onclick: () => set(null) },
-    "Forget it",
-  );
+  const drop = action("Forget it", () => set(null), { class: "small", hidden: true });
   const set = (found) => {
     truth = found;
     drop.hidden = found === null;

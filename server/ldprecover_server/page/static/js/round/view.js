@@ -1,7 +1,7 @@
 // The live view of a round: the verdict, one chart, and folded below them methods and tests.
 
 import { get, isAbort, needsKey, onKey, poll, roundPath, sentenceOf } from "../api.js";
-import { announce, fill, h, notice } from "../dom.js";
+import { action, announce, fill, h, notice } from "../dom.js";
 import { count, isolated, number } from "../format.js";
 import { help } from "../help.js";
 import { header } from "./header.js";
@@ -48,8 +48,7 @@ export async function show(context) {
         needsKey(error)
           ? notice("", "This round's results need a key.")
           : notice("bad", sentenceOf(error)),
-        needsKey(error) &&
-          h("button", { type: "button", class: "main", onclick: enterKey }, "Enter a key"),
+        needsKey(error) && action("Enter a key", enterKey, { class: "main" }),
         h("p", {}, h("a", { href: "#/rounds" }, "All rounds")),
       );
       return false;

@@ -2,7 +2,7 @@
 
 import { hasKey, post, roundPath } from "../api.js";
 import { code } from "../code.js";
-import { fill, h, notice } from "../dom.js";
+import { action, fill, h, notice } from "../dom.js";
 import { askForKey, failure } from "../key.js";
 import { go } from "../router.js";
 
@@ -17,11 +17,7 @@ const FAKES = 500;
 /** What a server without rounds offers. */
 export function firstSteps() {
   const said = h("div", {});
-  const button = h(
-    "button",
-    { type: "button", class: "main", onclick: open },
-    "Open a sample round",
-  );
+  const button = action("Open a sample round", open, { class: "main" });
 
   async function open() {
     if (!hasKey() && !(await askForKey())) return;
