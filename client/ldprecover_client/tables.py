@@ -200,7 +200,8 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
     if len(lines) > 1 and len(sample) > 1000:
         lines.pop()  # it may be cut
     lines = lines[:100]
-    delimiter = "\t" if suffix == ".tsv" else _delimiter(lines, column)
+    marked = lines and re.match("sep=([,;\t])", lines[0])
+    delimiter = marked[1] if marked else "\t" if suffix == ".tsv" else _delimiter(lines, column)
     if suffix in ("", ".txt") and column is None:
         fault = _table_like(lines, delimiter)
         if not fault:
@@ -215,6 +216,8 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
     reader = csv.reader(text, delimiter=delimiter, strict=True)
     rows = _csv_rows(name, reader)
     place, first = next(rows, ("", []))
+    if first and first[0].startswith("sep="):  # for Excel
+        place, first = next(rows, ("", []))
     if not first:
         raise DatasetError(f"{name} is empty")
     if len(first) == 1 and column_key(first[0]) not in ITEM and column is None:

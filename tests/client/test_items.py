@@ -29,6 +29,7 @@ def _write(folder: Path, name: str, content: str | bytes) -> Path:
         ("f.csv", "Label;Preis\n\u00c4pfel;1,20\nBirnen, rot;2,50\nZitronen;3\n".lower(), "label"),
         ("f.csv", "nr;item\n1;\u00c4pfel\n2;Birnen, rot\n3;Zitronen\n", None),
         ("f.csv", "Produkt;Preis, netto\n\u00c4pfel;1,20\nBirnen, rot;3\nZitronen;3\n", "Produkt"),
+        ("f.csv", "sep=;\nObst;x, y\nÄpfel;1\nBirnen, rot;2\nZitronen;3\n", "Obst"),
         ("f.csv", '"Nr","Obst"\n1,\u00c4pfel\n2,"Birnen, rot"\n3,Zitronen\n', "Obst"),
         ("f.tsv", "Obst\tPreis\n\u00c4pfel\t1,2\nBirnen, rot\t1,3\nZitronen\t2\n", "Obst"),
         ("f.txt", "Obst\tPreis\n\u00c4pfel\t1,2\nBirnen, rot\t1,3\nZitronen\t2\n", "Obst"),

@@ -77,9 +77,7 @@ def paper(
         stand_ins = [DATA_OF_FIGURES.get(name) for name in named]
         default = ("cities", "fire") if None in stand_ins else filter(None, stand_ins)
         sources = data or dict.fromkeys(default)
-        datasets = [
-            (dataset_of(each, column, encoding=encoding, least=least), None) for each in sources
-        ]
+        datasets = [dataset_of(each, column, encoding=encoding, least=least) for each in sources]
         users_by_data = load_users_by_data(datasets, users)
         data_names = tuple(users_by_data)
         cells = cells_of(selected, users_by_data, trials)

@@ -59,15 +59,15 @@ class GenuineUsers(Dataset):
 
 
 def load_genuine_users(
-    source: Any, column: str | None = None, users: int | None = None, *, targets: int = TARGETS
+    source: Any, users: int | None = None, *, targets: int = TARGETS
 ) -> GenuineUsers:
     """Return the genuine users of a data set.
 
-    `source` and `column` are those of `dataset_of`. The default number of users is the paper's for
-    a stand-in of its data, and that of the data otherwise. Another number keeps the proportions of
-    the data. Raises DatasetError, and ParameterError for fewer items than targets.
+    `source` is that of `dataset_of`. The default number of users is the paper's for a stand-in of
+    its data, and that of the data otherwise. Another number keeps the proportions of the data.
+    Raises DatasetError, and ParameterError for fewer items than targets.
     """
-    dataset = dataset_of(source, column)
+    dataset = dataset_of(source)
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
     if len(dataset.items) <= targets:
         raise ParameterError(
@@ -79,18 +79,18 @@ def load_genuine_users(
 
 
 def load_users_by_data(
-    sources: Iterable[tuple[Any, str | None]],
+    sources: Iterable[Any],
     users: int | None = None,
     *,
     targets: int = TARGETS,
 ) -> dict[str, GenuineUsers]:
-    """Return the genuine users of several data sets and their columns, by the name of the data set.
+    """Return the genuine users of several data sets, by the name of the data set.
 
     Raises as `load_genuine_users` does, and ParameterError for two data sets of one name.
     """
     users_by_data: dict[str, GenuineUsers] = {}
-    for source, column in sources:
-        loaded = load_genuine_users(source, column, users, targets=targets)
+    for source in sources:
+        loaded = load_genuine_users(source, users, targets=targets)
         if loaded.name in users_by_data:
             raise ParameterError(
                 f"two data sets are called {loaded.name}: rename one, its name is in the results"

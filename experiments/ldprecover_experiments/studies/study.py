@@ -64,18 +64,15 @@ def _plain_name(name: str) -> str:
     return name
 
 
-def _source(source: Any, folder: Path = Path()) -> tuple[Any, str | None]:
-    """Return a source of `dataset_of` and its column; files are relative to the folder.
-
-    Raises DatasetError for a file of a mapping.
-    """
+def _source(source: Any, folder: Path = Path()) -> Any:
+    """Return a source of `dataset_of`; files are relative to the folder. Raises DatasetError."""
     if isinstance(source, Mapping):
         form = DataForm.of_mapping(source)
         options = form.model_dump(exclude={"file"})
-        return dataset_of(folder / form.file, **options), None
-    if isinstance(source, str) and source not in NAMES:
-        source = folder / source
-    return source if isinstance(source, tuple) else (source, None)
+        return dataset_of(folder / form.file, **options)
+    if isinstance(source, tuple):
+        return dataset_of(*source)
+    return folder / source if isinstance(source, str) and source not in NAMES else source
 
 
 _PRESETS = Path(__file__).parent / "presets"
@@ -104,9 +101,7 @@ class Study(Form):
     name: Annotated[str, AfterValidator(_plain_name)] = "study"
     methods: OneOrMore[Annotated[MethodSpec, PlainValidator(MethodSpec.of_mapping)]]
     attacks: OneOrMore[Annotated[AttackSpec, PlainValidator(AttackSpec.of_mapping)]]
-    data: OneOrMore[Annotated[tuple[Any, str | None], PlainValidator(_source)]] = (
-        ("cities", None),
-    )
+    data: OneOrMore[Annotated[Any, PlainValidator(_source)]] = ("cities",)
     protocols: OneOrMore[str] = PROTOCOLS
     epsilon: OneOrMore[float] = (EPSILON,)
     beta: OneOrMore[float] = (BETA,)
