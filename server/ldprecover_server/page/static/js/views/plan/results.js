@@ -92,18 +92,17 @@ function opening({ protocol, epsilon, domain_size, retention }) {
 }
 
 function protocols(answer, able, signal) {
-  const solved = answer.solved === "error" ? "standard_error" : answer.solved;
-  const mark = (name, text) => (name === solved ? `${text} ←` : text);
+  const { solved } = answer;
+  const SOLVED = {
+    domain_size: ["Items ←", count],
+    users: ["Users ←", count],
+    epsilon: ["Epsilon ←", (value) => number(value)],
+  };
+  const [name, text] = SOLVED[solved] ?? [];
   const columns = [
     { title: "Protocol", kind: "text", value: (row) => title(row.protocol) },
-    numeric(mark("domain_size", "Items"), (row) => row.domain_size, count),
-    numeric(mark("users", "Users"), (row) => row.users, count),
-    numeric(
-      mark("epsilon", "Epsilon"),
-      (row) => row.epsilon,
-      (value) => number(value),
-    ),
-    numeric(mark("standard_error", "Error, points"), (row) => row.standard_error, points),
+    name && numeric(name, (row) => row[solved], text), // the others are the same for all
+    numeric(name ? "Error, points" : "Error, points ←", (row) => row.standard_error, points),
     numeric("± 95 %", (row) => row.margin, points),
     numeric("All items, ±", (row) => row.margin_of_all, points),
     answer.request.gain === null
@@ -113,12 +112,12 @@ function protocols(answer, able, signal) {
     numeric("Guess, %", (row) => row.attacker_success_rate, points),
     numeric("Bytes a report", (row) => row.report_size, count),
     numeric(
-      "Hashes to count",
+      "Hashes",
       (row) => row.hash_tests,
       (value) => (value ? compact(value) : "none"),
     ),
     numeric("Stored", (row) => row.stored_bytes, bytes),
-  ];
+  ].filter(Boolean);
   return able.length ? table({ columns, rows: able, caption: "Protocols", signal }).root : null;
 }
 
