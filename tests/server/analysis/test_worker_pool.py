@@ -4,7 +4,7 @@ import asyncio
 import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +45,13 @@ KERNELS = "LDPRECOVER_KERNELS"
 
 def with_pieces(task: Task, piece: bytes) -> tuple[Task, list[bytes]]:
     return task, [piece]
+
+
+@pytest.fixture(scope="module")
+async def pool() -> AsyncIterator[WorkerPool]:
+    """A pool of one worker, for tests after which it works on."""
+    async with running_pool(count=1) as pool:
+        yield pool
 
 
 async def only_worker(pool: WorkerPool) -> int:
@@ -111,38 +118,35 @@ def test_workers_do_without_numba_like_their_server(
     assert environment(of_the_server)[KERNELS] == of_a_worker
 
 
-async def test_rejects_invalid_task_before_reading_reports() -> None:
+async def test_rejects_invalid_task_before_reading_reports(pool: WorkerPool) -> None:
     def pieces() -> Iterator[bytes]:
         pytest.fail("reports were read")
         yield b""
 
-    async with running_pool(count=1) as pool:
-        pid = await only_worker(pool)
-        with pytest.raises(ParameterError, match="needs the attacked items"):
-            await pool.run(lambda: (recovery("detection"), pieces()))
-        assert pool.pids == {pid}
-        await pool.run(alarms())
+    pid = await only_worker(pool)
+    with pytest.raises(ParameterError, match="needs the attacked items"):
+        await pool.run(lambda: (recovery("detection"), pieces()))
+    assert pool.pids == {pid}
+    await pool.run(alarms())
 
 
-async def test_killed_worker_fails_its_analysis_alone() -> None:
-    async with running_pool(count=1) as pool:
-        pid = await only_worker(pool)
-        analysis = await begin(pool.run)
-        os.kill(pid, signal.SIGKILL)
-        with pytest.raises(AnalysisFailedError):
-            await analysis
-        await pool.run(alarms())
-        assert len(pool.pids) == 1
-        assert pid not in pool.pids
+async def test_killed_worker_fails_its_analysis_alone(pool: WorkerPool) -> None:
+    pid = await only_worker(pool)
+    analysis = await begin(pool.run)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(AnalysisFailedError):
+        await analysis
+    await pool.run(alarms())
+    assert len(pool.pids) == 1
+    assert pid not in pool.pids
 
 
-async def test_dead_idle_worker_is_replaced() -> None:
-    async with running_pool(count=1) as pool:
-        pid = await only_worker(pool)
-        os.kill(pid, signal.SIGKILL)
-        psutil.Process(pid).wait()
-        await pool.run(alarms())
-        assert await only_worker(pool) != pid
+async def test_dead_idle_worker_is_replaced(pool: WorkerPool) -> None:
+    pid = await only_worker(pool)
+    os.kill(pid, signal.SIGKILL)
+    psutil.Process(pid).wait()
+    await pool.run(alarms())
+    assert await only_worker(pool) != pid
 
 
 async def test_timeout_kills_the_worker() -> None:
@@ -154,16 +158,15 @@ async def test_timeout_kills_the_worker() -> None:
         assert not psutil.pid_exists(pid)
 
 
-async def test_cancellation_kills_the_worker() -> None:
-    async with running_pool(count=1) as pool:
-        pid = await only_worker(pool)
-        analysis = await begin(pool.run)
-        analysis.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await analysis
-        await pool.run(alarms())
-        assert not psutil.pid_exists(pid)
-        assert len(pool.pids) == 1
+async def test_cancellation_kills_the_worker(pool: WorkerPool) -> None:
+    pid = await only_worker(pool)
+    analysis = await begin(pool.run)
+    analysis.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await analysis
+    await pool.run(alarms())
+    assert not psutil.pid_exists(pid)
+    assert len(pool.pids) == 1
 
 
 async def test_memory_limit_is_an_error_with_its_bytes() -> None:
@@ -183,11 +186,10 @@ class ExplodingTask(Task):
         return bytearray, (1 << 60,)
 
 
-async def test_memory_limit_holds_while_the_task_is_loaded() -> None:
-    async with running_pool(count=1) as pool:
-        with pytest.raises(AnalysisTooLargeError, match="bytes of memory"):
-            await pool.run(lambda: (ExplodingTask(tasks.alarms, ORACLE, TALLY), None))
-        await pool.run(alarms())
+async def test_memory_limit_holds_while_the_task_is_loaded(pool: WorkerPool) -> None:
+    with pytest.raises(AnalysisTooLargeError, match="bytes of memory"):
+        await pool.run(lambda: (ExplodingTask(tasks.alarms, ORACLE, TALLY), None))
+    await pool.run(alarms())
 
 
 async def test_memory_limit_holds_while_reports_are_received() -> None:
@@ -216,38 +218,33 @@ async def test_disk_limit_is_an_error_and_reports_are_read_to_the_end() -> None:
                 await pool.run(alarms())
 
 
-async def test_full_disk_is_an_error_of_the_analysis() -> None:
-    async with running_pool(count=1) as pool:
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
-        try:
-            with pytest.raises(AnalysisTooLargeError, match="do not fit into a temporary file"):
-                await pool.run(alarms())
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        await pool.run(alarms())
+async def test_full_disk_is_an_error_of_the_analysis(pool: WorkerPool) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        with pytest.raises(AnalysisTooLargeError, match="do not fit into a temporary file"):
+            await pool.run(alarms())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await pool.run(alarms())
 
 
-async def test_deleted_reports_end_only_their_analysis() -> None:
+async def test_deleted_reports_end_only_their_analysis(pool: WorkerPool) -> None:
     def pieces() -> Iterator[bytes]:
         yield REPORTS[:10].tobytes()
         raise ReportsGoneError("deleted meanwhile")
 
-    async with running_pool(count=1) as pool:
-        with pytest.raises(ReportsGoneError):
-            await pool.run(lambda: (alarms_task(), pieces()))
-        await pool.run(alarms())
+    with pytest.raises(ReportsGoneError):
+        await pool.run(lambda: (alarms_task(), pieces()))
+    await pool.run(alarms())
 
 
 async def test_worker_error_is_logged_and_hidden_from_the_caller(
-    caplog: pytest.LogCaptureFixture,
+    pool: WorkerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_pool(count=1) as pool:
-        with pytest.raises(AnalysisFailedError, match="the server's log says why"):
-            await pool.run(
-                lambda: (recovery("diffstats"), [b"\xff" * 7])
-            )  # no whole number of reports
-        await pool.run(alarms())
+    with pytest.raises(AnalysisFailedError, match="the server's log says why"):
+        await pool.run(lambda: (recovery("diffstats"), [b"\xff" * 7]))  # no whole number of reports
+    await pool.run(alarms())
     assert "ValueError" in caplog.text
 
 
@@ -327,32 +324,29 @@ async def test_stop_fails_running_and_waiting_analyses() -> None:
         assert pool.pids == set()
 
 
-async def test_reports_of_every_protocol_reach_the_worker() -> None:
+async def test_reports_of_every_protocol_reach_the_worker(pool: WorkerPool) -> None:
     rng = np.random.default_rng(5)
-    async with running_pool(count=1) as pool:
-        for protocol in PROTOCOLS:
-            oracle = frequency_oracle(protocol, 1.0, 11)
-            reports = oracle.perturb(rng.integers(11, size=2_000), rng)
-            tally = Tally.of(oracle, reports)
-            task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
-            answer = await pool.run(partial(with_pieces, task, reports.tobytes()))
-            expected = recover(oracle, reports, RecoveryRequest("detection", targets=[3]))
-            recovered = unpack(Recovery, answer).recovered
-            assert recovered.tolist() == expected.recovered.tolist(), protocol
+    for protocol in PROTOCOLS:
+        oracle = frequency_oracle(protocol, 1.0, 11)
+        reports = oracle.perturb(rng.integers(11, size=2_000), rng)
+        tally = Tally.of(oracle, reports)
+        task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
+        answer = await pool.run(partial(with_pieces, task, reports.tobytes()))
+        expected = recover(oracle, reports, RecoveryRequest("detection", targets=[3]))
+        recovered = unpack(Recovery, answer).recovered
+        assert recovered.tolist() == expected.recovered.tolist(), protocol
 
 
-async def test_own_task_gives_way_to_a_caller() -> None:
-    async with running_pool(count=1) as pool:
-        own = await begin(pool.run_own)
-        assert await pool.run(alarms())
-        with pytest.raises(AnalysesBusyError, match="a caller needs the worker"):
-            await own
+async def test_own_task_gives_way_to_a_caller(pool: WorkerPool) -> None:
+    own = await begin(pool.run_own)
+    assert await pool.run(alarms())
+    with pytest.raises(AnalysesBusyError, match="a caller needs the worker"):
+        await own
 
 
-async def test_cancelled_own_task_frees_its_worker() -> None:
-    async with running_pool(count=1) as pool:
-        own = await begin(pool.run_own)
-        own.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await own
-        assert await pool.run(alarms(), keyed=True)
+async def test_cancelled_own_task_frees_its_worker(pool: WorkerPool) -> None:
+    own = await begin(pool.run_own)
+    own.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await own
+    assert await pool.run(alarms(), keyed=True)
