@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi import FastAPI
 from tests.conftest import ADMIN_KEY, NewDatabase, ServerProcess, StartServer
+from tests.forked import start_python
 
 from ldprecover_server import ConfigurationError, Settings, create_app, create_key, serve
 from ldprecover_server.storage import Storage
@@ -89,17 +90,15 @@ def test_new_key_works_without_restart(server: ServerProcess) -> None:
 
 def test_second_server_on_a_sqlite_file_is_an_error(server: ServerProcess) -> None:
     program = "from ldprecover_server import Settings, serve; serve(Settings())"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"LDPRECOVER_DATABASE_URL": f"sqlite:///{server.database}", "LDPRECOVER_PORT": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode != 0
-    assert done.stdout == ""
-    assert f"another server has {server.database} open" in done.stderr
+    environment = {
+        "LDPRECOVER_DATABASE_URL": f"sqlite:///{server.database}",
+        "LDPRECOVER_PORT": "0",
+    }
+    process = start_python("-c", program, folder=server.folder, environment=environment)
+    out, err = process.communicate()
+    assert process.returncode != 0
+    assert out == ""
+    assert f"another server has {server.database} open" in err
     assert server.get("/readyz").status_code == 200
 
 
@@ -202,10 +201,9 @@ async def test_application_whose_lifespan_was_not_run_is_not_ready(tmp_path: Pat
     assert "lifespan" in response.json()["detail"]
 
 
-@pytest.mark.parametrize("root_path", ["", "/below"])
-def test_application_runs_under_plain_uvicorn(tmp_path: Path, root_path: str) -> None:
+def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "uvicorn", "--factory", "ldprecover_server:create_app"]
-    program += ["--root-path", root_path]
+    program += ["--root-path", "/below"]
     url = f"sqlite:///{tmp_path / 'ldprecover.db'}"
     # As a parent of the server does that looks for the application in a module.
     assert isinstance(create_app(Settings(database_url=url)), FastAPI)
@@ -222,8 +220,8 @@ def test_application_runs_under_plain_uvicorn(tmp_path: Path, root_path: str) ->
             with httpx.Client(base_url=address, headers=headers, trust_env=False) as http:
                 body = {"name": "r", "protocol": "grr", "epsilon": 1, "domain_size": 4}
                 opened = http.post("/rounds", json=body)
-                assert opened.headers["location"] == f"{root_path}/rounds/{opened.json()['id']}"
-                assert http.get("/no").json()["type"] == f"{root_path}/docs/errors#not-found"
+                assert opened.headers["location"] == f"/below/rounds/{opened.json()['id']}"
+                assert http.get("/no").json()["type"] == "/below/docs/errors#not-found"
                 assert http.post("/rounds/r/reports", json={"reports": [1]}).status_code == 202
                 assert http.get("/rounds/r/frequencies").json()["n"] == 1
         finally:
