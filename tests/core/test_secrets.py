@@ -35,39 +35,38 @@ def test_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert without_secrets(url) == shown
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        *(
-            f"{start}app:{password}@{place}"
-            for start, password, place in product(
-                (PG, "//", "", "postgresql:/", "postgresql:///", "http:\\\\", " http://"),
-                ("Mark", "x@Mark", "1/Mark", "x?Mark", "1#Mark", "Mark:Mark", "a;b=Mark", "[Mark]"),
-                ("host/db", "", "h?a=b"),
-            )
-        ),
-        f"{PG}app:Mark/db",
-        f"{PG}app:Mark",
-        f"{PG}app:123456Mark",
-        f"{PG}app:12345-Mark",
-        f"{PG}app%3AMark%40host/db",
-        f"{PG}/app%3AMark%40host/db",
-        f"{PG}/app:Mark",
-        f"{PG}host/db?password=a@Mark",
-        f"{PG}host/db?sslpassword=Mark&x#Mark",
-        f"{PG}host/db%3Fpassword%3DMark",
-        f"{PG}host/db;password=a@Mark",
-        f"{PG}host:1/db&password=a@Mark",
-        f"{PG}host/db password=a@Mark",
-        f"{PG}app:[::Mark]",
-        f"{PG}app:x@host/db\nMark",
-        "host=h password=Mark",
-        "host=h password='a b@Mark' dbname=db",
-        "jdbc:postgresql://h/db?user=u&password=Mark",
-    ],
-)
-def test_no_part_of_an_odd_url_that_may_be_secret_is_shown(url: str) -> None:
-    assert "Mark" not in without_secrets(url)
+ODD_URLS = [
+    *(
+        f"{start}app:{password}@{place}"
+        for start, password, place in product(
+            (PG, "//", "", "postgresql:/", "postgresql:///", "http:\\\\", " http://"),
+            ("Mark", "x@Mark", "1/Mark", "x?Mark", "1#Mark", "Mark:Mark", "a;b=Mark", "[Mark]"),
+            ("host/db", "", "h?a=b"),
+        )
+    ),
+    f"{PG}app:Mark/db",
+    f"{PG}app:Mark",
+    f"{PG}app:123456Mark",
+    f"{PG}app:12345-Mark",
+    f"{PG}app%3AMark%40host/db",
+    f"{PG}/app%3AMark%40host/db",
+    f"{PG}/app:Mark",
+    f"{PG}host/db?password=a@Mark",
+    f"{PG}host/db?sslpassword=Mark&x#Mark",
+    f"{PG}host/db%3Fpassword%3DMark",
+    f"{PG}host/db;password=a@Mark",
+    f"{PG}host:1/db&password=a@Mark",
+    f"{PG}host/db password=a@Mark",
+    f"{PG}app:[::Mark]",
+    f"{PG}app:x@host/db\nMark",
+    "host=h password=Mark",
+    "host=h password='a b@Mark' dbname=db",
+    "jdbc:postgresql://h/db?user=u&password=Mark",
+]
+
+
+def test_no_part_of_an_odd_url_that_may_be_secret_is_shown() -> None:
+    assert [url for url in ODD_URLS if "Mark" in without_secrets(url)] == []
 
 
 def test_child_process_does_not_inherit_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
