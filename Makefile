@@ -66,7 +66,7 @@ demo: ldprecover
 PYTEST := -m pytest -n auto --dist worksteal
 USUAL := -m "not statistical"
 
-# Each processor has a worker: further threads of linear algebra would compete with them.
+# Workers fill the processors: further threads of linear algebra would compete with them.
 quick test statistical coverage: export OPENBLAS_NUM_THREADS = 1
 
 # Unit tests without servers, browsers and statistics.
