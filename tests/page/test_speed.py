@@ -118,7 +118,7 @@ def test_ten_thousand_items_have_no_long_task(
     assert page.locator(".rows[role=table] .line").count() < 60
 
 
-def test_page_polls_every_three_seconds_and_hidden_never(
+def test_watching_page_polls_every_three_seconds(
     new_visitor: Callable[..., Visitor], server: ServerProcess
 ) -> None:
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
@@ -152,6 +152,20 @@ def test_page_polls_every_three_seconds_and_hidden_never(
         "the round itself now and then, and no counts"
     )
 
+
+def test_hidden_page_polls_nothing(
+    new_visitor: Callable[..., Visitor], server: ServerProcess
+) -> None:
+    opened = server.open_round("grr", epsilon=1.0, domain_size=8)
+    report(server, opened, 200)
+    visitor = new_visitor(server.url)
+    page = visitor.page
+    page.clock.install()
+    page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
+    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
+    page.get_by_text("Methods and tests").click()
+    page.get_by_text("false-alarm rate").wait_for()
+    page.get_by_role("heading", name="Needs targets").wait_for()
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     # A request that was sent before is recorded before this one.
     page.evaluate("fetch('healthz').then((answer) => answer.text())")
