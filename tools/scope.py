@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 245_300,
-    "test tokens": 330_850,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 9_960,
-    "columns of the table of rounds": 22,
-    "HTTP calls": 25,
+    "source tokens": 246_000,
+    "test tokens": 335_500,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_000,
+    "columns of the table of rounds": 24,
+    "HTTP calls": 31,
     "commands": 31,
     "settings": 26,
-    "problem types": 38,
-    "words in docs": 47_920,
+    "problem types": 40,
+    "words in docs": 48_700,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

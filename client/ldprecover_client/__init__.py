@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.retries import *
 
 _MODULES = {
-    "calls": "Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
+    "calls": "Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
     "bulk": "BulkReceipt submit_reports",
     "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "

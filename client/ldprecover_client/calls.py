@@ -39,6 +39,8 @@ from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
 from ldprecover_interface.rounds import (
+    Form,
+    Forms,
     Parameters,
     Round,
     Rounds,
@@ -51,6 +53,7 @@ from ldprecover_interface.submissions import Accepted
 
 __all__ = [
     "Answer",
+    "Form",
     "Frequencies",
     "Recovered",
     "Round",
@@ -241,8 +244,24 @@ def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     return tuple(summaries)
 
 
+def read_form(answer: Answer) -> Form:
+    """Read a form, the response of opening, showing and closing it."""
+    return _checked_form(reader(Form)(answer))
+
+
+def read_forms(answer: Answer) -> tuple[Form, ...]:
+    """Read GET /forms."""
+    return tuple(map(_checked_form, reader(Forms)(answer).forms))
+
+
+def _checked_form(form: Form) -> Form:
+    for summary in form.rounds:
+        _check_verdict(summary)
+    return form
+
+
 def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
-    """Read POST /rounds/{id}/tickets: one ticket a line."""
+    """Read POST /rounds/{id}/tickets, or that of a form: one ticket a line."""
     try:
         tickets = tuple(answer.body.decode("ascii").split())
     except UnicodeDecodeError:
@@ -440,11 +459,26 @@ def rounds(before: str | None = None) -> Call[tuple[RoundSummary, ...]]:
     return Call("GET", f"{paths.ROUNDS}{page}", read_rounds)
 
 
+def open_form(fields: Mapping[str, Any]) -> Call[Form]:
+    """POST /forms. Not repeatable: without a name it would open a second form."""
+    return _post(paths.FORMS, read_form, fields, status=201, repeatable=False)
+
+
+def forms(before: str | None = None) -> Call[tuple[Form, ...]]:
+    """GET /forms, as `rounds`."""
+    page = "" if before is None else f"?before={_reference(before)}"
+    return Call("GET", f"{paths.FORMS}{page}", read_forms)
+
+
 def _round_call(
-    rest: str, read: Callable[[Answer], T], method: str = "GET", status: int = 200
+    rest: str,
+    read: Callable[[Answer], T],
+    method: str = "GET",
+    status: int = 200,
+    base: str = paths.ROUNDS,
 ) -> Callable[[str], Call[T]]:
-    """Return the function from a round reference to its call, for a call without a body."""
-    return lambda reference: Call(method, _path(reference, rest), read, status)
+    """Return the function from a reference to a round or form to its call without a body."""
+    return lambda reference: Call(method, _path(reference, rest, base), read, status)
 
 
 round_ = _round_call("", read_status)
@@ -461,6 +495,12 @@ export = _round_call(paths.EXPORT, read_export)
 """GET /rounds/{id}/export."""
 methods = _round_call(paths.METHODS, reader(analysis.Methods))
 """GET /rounds/{id}/methods."""
+form = _round_call("", read_form, base=paths.FORMS)
+"""GET /forms/{form}."""
+close_form = _round_call(paths.CLOSE, read_form, "POST", base=paths.FORMS)
+"""POST /forms/{form}/close."""
+delete_form = _round_call("", read_nothing, "DELETE", 204, paths.FORMS)
+"""DELETE /forms/{form}."""
 
 
 def submit(reference: str, packed: bytes, key: str, *, ticket: str | None = None) -> Call[Accepted]:
@@ -483,10 +523,10 @@ def validate_ticket(ticket: str) -> str:
     return ticket
 
 
-def mint_tickets(reference: str, count: int) -> Call[tuple[str, ...]]:
-    """POST /rounds/{id}/tickets. Repeatable: nobody can use tickets that were lost."""
+def mint_tickets(reference: str, count: int, base: str = paths.ROUNDS) -> Call[tuple[str, ...]]:
+    """POST /rounds/{id}/tickets, or that of a form. Nobody can use lost tickets: repeatable."""
     return _post(
-        _path(reference, paths.TICKETS),
+        _path(reference, paths.TICKETS, base),
         lambda answer: read_tickets(answer, count),
         {"count": count},
     )
@@ -538,13 +578,15 @@ def ready() -> Call[None]:
     return Call("GET", paths.READYZ, read_nothing)
 
 
-def _path(reference: str, rest: str = "") -> str:
-    return f"{paths.ROUNDS}/{_reference(reference)}{rest}"
+def _path(reference: str, rest: str = "", base: str = paths.ROUNDS) -> str:
+    return f"{base}/{_reference(reference)}{rest}"
 
 
 def _reference(reference: str) -> str:
     if not isinstance(reference, str) or not REFERENCE.fullmatch(reference):
-        raise ArgumentError('a round must be named by its id, its name or "current"')
+        raise ArgumentError(
+            'a round must be named by its id, its name or "current", a form by its id or its name'
+        )
     return reference
 
 

@@ -20,6 +20,7 @@ from ldprecover_client._httpx import httpx
 from ldprecover_client.calls import (
     Answer,
     Call,
+    Form,
     Frequencies,
     JsonObject,
     Recovered,
@@ -34,6 +35,7 @@ from ldprecover_client.errors import (
     RefusedError,
 )
 from ldprecover_client.retries import Backoff, Outcome, Retries
+from ldprecover_interface import paths
 from ldprecover_interface.analysis import Alarms, Methods
 from ldprecover_interface.certificates import Certified
 from ldprecover_interface.operation import Version
@@ -270,6 +272,40 @@ class Client:
     def mint_tickets(self, reference: str, count: int) -> tuple[str, ...]:
         """Mint tickets for a round of access "ticket": each admits one report (admin)."""
         return self._call(calls.mint_tickets(reference, count))
+
+    def open_form(self, **fields: Any) -> Form:
+        """Open a form, and its rounds together (admin); fields are those of POST /forms.
+
+        With `assign` "ticket" a ticket of the form admits one report to one round, which nobody
+        chooses; with "client" each client draws a round, and an attacker chooses one.
+
+            system = {"question": "Which system?", "protocol": "grr", "epsilon": 1, "items": [...]}
+            client.open_form(name="usage", assign="ticket", rounds=[system, editor])
+        """
+        return self._call(calls.open_form(fields))
+
+    def forms(self, before: str | None = None) -> tuple[Form, ...]:
+        """Return a page of forms with their rounds, latest first, as `rounds` does."""
+        return self._call(calls.forms(before))
+
+    def form(self, reference: str) -> Form:
+        """Return a form with its rounds in order, by its id or name."""
+        return self._call(calls.form(reference))
+
+    def close_form(self, reference: str) -> Form:
+        """Close a form: none of its rounds takes more reports (admin)."""
+        return self._call(calls.close_form(reference))
+
+    def delete_form(self, reference: str) -> None:
+        """Delete a form, its rounds and all their reports (admin)."""
+        self._call(calls.delete_form(reference))
+
+    def mint_form_tickets(self, reference: str, count: int) -> tuple[str, ...]:
+        """Mint tickets of a form that assigns by ticket (admin).
+
+        Each admits one report to the round that `ldprecover.rounds.tickets.assigned_round` names.
+        """
+        return self._call(calls.mint_tickets(reference, count, paths.FORMS))
 
     def submit(
         self,

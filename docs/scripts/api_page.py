@@ -20,8 +20,9 @@ From the OpenAPI document that a server has at `/openapi.json`, and as a page at
 `docs/scripts/api_page.py`. [A client in another language](../how-to/another-language.md) has
 example requests, the forms of reports, and what makes a submission count exactly once.
 
-- `{round}` is a round's id, its name, or `current`, the round opened last. `/reports`,
-  `/frequencies` and `/recover` are the calls of that one.
+- `{round}` is a round's id, its name, or `current`, the round opened last that belongs to no form.
+  `/reports`, `/frequencies` and `/recover` are the calls of that one. `{form}` is a form's id or
+  name.
 - Numbers are strict: `"0.5"`, `true` and `NaN` are not numbers. Unknown fields of a request are an
   error; ignore those of an answer. Fields that are not given may be null. Items in a request are
   labels or indices.
@@ -35,10 +36,10 @@ example requests, the forms of reports, and what makes a submission count exactl
   change. Closing the connection cancels an analysis, unless a caller with a key requested it: the
   same request again then waits for it. [Settings](settings.md#budgets) has the limits.
 - Problems that are not repeated below: of every call `invalid-request`, `busy` and
-  `store-unavailable`; of a round `round-not-found`; of calls with a key `unauthorized` and
-  `forbidden`; of calls with a body `malformed-body`, `body-timeout`, `body-too-large`,
-  `unsupported-media-type`, `unsupported-transfer-encoding`, `queue-full`, `invalid-parameter`; of
-  analyses `analysis-too-large`, `analysis-failed`, `analysis-timeout`.
+  `store-unavailable`; of a round `round-not-found`; of a form `form-not-found`; of calls with a key
+  `unauthorized` and `forbidden`; of calls with a body `malformed-body`, `body-timeout`,
+  `body-too-large`, `unsupported-media-type`, `unsupported-transfer-encoding`, `queue-full`,
+  `invalid-parameter`; of analyses `analysis-too-large`, `analysis-failed`, `analysis-timeout`.
 """
 
 _COMMON = set(re.findall(r"`([a-z-]+)`", HEAD.partition("not repeated below")[2]))
@@ -62,7 +63,7 @@ def _calls(document: Mapping[str, Any]) -> Iterator[str]:
             described = [
                 (each["name"], {"description": each.get("description", ""), **each["schema"]})
                 for each in call.get("parameters", ())
-                if each["name"] not in ("round", "format")
+                if each["name"] not in ("round", "form", "format")
             ]
             yield f"### {method.upper()} {path}\n\n{_fill(call.get('description', ''))}\n"
             yield f"{_fill(_sentences(call))}\n{_fields('Parameters', dict(described))}"

@@ -20,7 +20,11 @@ PLAN = "/plan"
 ROUNDS = "/rounds"
 ROUND = "/rounds/{round}"
 
-# Below ROUND; the first three also at the root, where they mean the current round.
+FORMS = "/forms"
+FORM = "/forms/{form}"
+
+# Below ROUND, CLOSE and TICKETS also below FORM. The first three also exist at the root, where they
+# mean the current round.
 REPORTS = "/reports"
 FREQUENCIES = "/frequencies"
 RECOVER = "/recover"

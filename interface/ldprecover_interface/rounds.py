@@ -14,6 +14,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, PydanticKnownError
 
+from ldprecover.errors import ParameterError
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,
     MAX_EPSILON,
@@ -206,6 +207,16 @@ class NewRound(ShownTexts, OwnParametersMixin, Request):
             raise PydanticKnownError("literal_error", {"expected": ", ".join(PROTOCOLS)})
         return protocol
 
+    @property
+    def parameters(self) -> RoundParameters:
+        """The parameters of the round. Raises ParameterError."""
+        if (self.items is None) == (self.domain_size is None):
+            raise ParameterError("give either items or domain_size")
+        items = map(str, range(self.domain_size or 0)) if self.items is None else self.items
+        return RoundParameters.named(
+            self.protocol, self.epsilon, items, self.own, practice=self.practice
+        )
+
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -214,6 +225,37 @@ class NewRound(ShownTexts, OwnParametersMixin, Request):
         # Looked up here: a plugin may register its protocol after import.
         handler.resolve_ref_schema(schema)["properties"]["protocol"]["enum"] = list(PROTOCOLS)
         return schema
+
+
+Assign = Annotated[
+    Literal["ticket", "client"],
+    Field(
+        description="Who draws the round that a person answers. `ticket`: the ticket, and nobody "
+        "can choose: the first 64 bits of its MAC, little-endian, modulo the number of rounds are "
+        "the index. `client`: the client, so an attacker can put every report into one round."
+    ),
+]
+
+
+class NewQuestion(NewRound):
+    """A round of a form to open. Its access is `ticket` if tickets assign the rounds."""
+
+    question: Text = Field(max_length=TEXTS["question"], description="What the round asks.")
+
+
+class NewForm(Request):
+    """A form to open: rounds of which each person answers one."""
+
+    name: Annotated[str, Field(pattern=ROUND_NAME, max_length=61)] | None = Field(
+        default=None, description="Unique among forms; random by default."
+    )
+    title: Text | None = None
+    assign: Assign
+    rounds: list[NewQuestion] = Field(
+        min_length=1,
+        max_length=50,
+        description="The default name of a round is that of the form, a hyphen, and its number.",
+    )
 
 
 class NewTickets(Request):
@@ -292,6 +334,9 @@ class _RoundHead(ShownTexts, OwnParametersMixin):
     )
     q: float | None = Field(description="Null as p is.")
     practice: Practice = False
+    form: Reference | None = Field(
+        default=None, description="Id of the form that the round belongs to."
+    )
     digest: Text = Field(
         description="SHA-256 of protocol, epsilon, hash range, items and, if true, practice."
     )
@@ -353,6 +398,22 @@ class Rounds(Message):
     """Rounds; the first was opened last."""
 
     rounds: list[RoundSummary]
+
+
+class Form(Message):
+    """A form with its rounds, which open and close together."""
+
+    id: Reference
+    name: Text
+    title: Text | None
+    assign: Assign
+    rounds: list[RoundSummary] = Field(min_length=1, description="Their order never changes.")
+
+
+class Forms(Message):
+    """Forms; the first was opened last."""
+
+    forms: list[Form]
 
 
 class Stats(Message):

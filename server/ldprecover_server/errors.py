@@ -233,10 +233,11 @@ class UnauthorizedError(ServiceError):
 
 
 class ForbiddenError(ServiceError):
-    """The key does not have the scope that the call needs.
+    """The key does not have the scope that the call needs, or the ticket is for another round.
 
     A key of scope `report` may submit reports, one of scope `analyst` may read results, and one
-    of scope `admin` may make every call. The proxy in front of the server serves `/metrics` and
+    of scope `admin` may make every call. A ticket of a form admits its report to the round that the
+    ticket assigns, and to no other. The proxy in front of the server serves `/metrics` and
     `/readyz` to nobody.
     """
 
@@ -256,7 +257,8 @@ class ReportKeyNeededError(ServiceError):
 class InvalidTicketError(ServiceError):
     """The round needs a ticket; the request has none, or one of another round.
 
-    Send the header Authorization: Ticket TICKET with a ticket that was minted for this round.
+    Send the header Authorization: Ticket TICKET with a ticket that was minted for this round, or
+    for its form.
     Each ticket admits one report.
     """
 
@@ -283,10 +285,29 @@ class RoundNotFoundError(ServiceError):
     """No round has this id or name, or there is no current round.
 
     The id or name is wrong, or the round was deleted. /reports, /frequencies and /recover use the
-    round that was opened last: open one with POST /rounds.
+    round that was opened last, outside forms: open one with POST /rounds.
     """
 
     type = ProblemType.ROUND_NOT_FOUND
+
+
+class FormNotFoundError(ServiceError):
+    """No form has this id or name.
+
+    The id or name is wrong, or the form was deleted. GET /forms lists the forms.
+    """
+
+    type = ProblemType.FORM_NOT_FOUND
+
+
+class RoundOfFormError(ServiceError):
+    """The round belongs to a form, and the call is one for the form.
+
+    The rounds of a form are closed and deleted together, and its tickets assign them. Use the same
+    call of the form, /forms/{form}, whose id the detail names.
+    """
+
+    type = ProblemType.ROUND_OF_FORM
 
 
 class RoundClosedError(ServiceError):
@@ -309,9 +330,10 @@ class RoundOpenError(ServiceError):
 
 
 class NameTakenError(ServiceError):
-    """Another round has this name.
+    """Another round, or another form, has this name.
 
-    Names of rounds are unique. Choose another name, or delete the other round.
+    Names of rounds are unique, and so are those of forms. Choose another name, or delete what has
+    it.
     """
 
     type = ProblemType.NAME_TAKEN

@@ -5,14 +5,17 @@ Their immutable metadata is cached in memory.
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ldprecover import FrequencyOracle, ParameterError, RoundParameters, Tally
+from ldprecover import FrequencyOracle, ParameterError, Tally
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import TEXTS, check_texts
 from ldprecover_interface.base import ROUND_NAME
+from ldprecover_interface.rounds import NewForm, NewRound
 from ldprecover_server.access.access import Access
+from ldprecover_server.errors import RoundOfFormError
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 
@@ -34,9 +37,19 @@ class RoundInfo:
     read_access: str
     retention: str
     practice: bool
+    form: str | None
+    position: int | None
+    form_size: int | None
     question: str | None
     title: str | None
     thanks: str | None
+
+
+def _check_name(name: str | None) -> None:
+    if name is not None and not re.fullmatch(ROUND_NAME, name):
+        raise ParameterError("name must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
+    if name == CURRENT:
+        raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
 
 
 class Rounds:
@@ -59,24 +72,19 @@ class Rounds:
         """Ids by name, as last looked up."""
         self._labels: Cache[int, bytes] = Cache(labels_bytes, len)
 
-    def open(
-        self,
-        name: str | None,
-        parameters: RoundParameters,
-        *,
-        access: str = "open",
-        read_access: str = "public",
-        retention: str = "forever",
-        texts: Mapping[str, str | None] | None = None,
-    ) -> tuple[StoredRound, RoundInfo]:
-        """Open a round. The default name has the protocol; `texts` are those of TEXTS by name.
+    def open(self, new: NewRound) -> tuple[StoredRound, RoundInfo]:
+        """Open a round; its default name has the protocol.
 
         Raises NameTakenError and ParameterError.
         """
-        if name is not None and not re.fullmatch(ROUND_NAME, name):
-            raise ParameterError("name must be 1 to 64 of a-z 0-9 . _ -, a letter or digit first")
-        if name == CURRENT:
-            raise ParameterError(f"name: {CURRENT!r} is reserved for the round opened last")
+        name = f"{new.protocol}-{secrets.token_hex(4)}"
+        stored = self._storage.rounds.open(**self._checked(new, name))
+        return stored, self.info(stored)
+
+    def _checked(self, new: NewRound, default_name: str) -> dict[str, Any]:
+        """Return what the storage opens a round with. Raises ParameterError."""
+        _check_name(new.name)
+        parameters = new.parameters
         if len(parameters.items) > self._max_domain_size:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
@@ -86,29 +94,61 @@ class Rounds:
                 "practice: only the server of `ldprecover class` takes practice rounds; open the "
                 "round without it"
             )
-        check_texts(texts or {})
+        columns = {name: getattr(new, name) for name in ("access", "read_access", "retention")}
+        texts = {name: getattr(new, name) for name in TEXTS}
+        check_texts(texts)
         # An id starts with a capital and a name cannot, so neither is mistaken for the other.
         id = f"R{secrets.token_hex(12)}"
-        name = name or f"{parameters.protocol}-{secrets.token_hex(4)}"
-        stored = self._storage.rounds.open(
-            id,
-            name,
-            parameters,
-            access=access,
-            read_access=read_access,
-            retention=retention,
-            texts=texts,
-        )
-        return stored, self.info(stored)
+        name = new.name or default_name
+        return {"id": id, "name": name, "parameters": parameters, **columns, **texts}
+
+    def open_form(self, new: NewForm) -> list[StoredRound]:
+        """Open a form; return its rounds. Raises NameTakenError and ParameterError."""
+        _check_name(new.name)
+        check_texts({"title": new.title})
+        name, checked = new.name or f"form-{secrets.token_hex(4)}", []
+        for i, each in enumerate(new.rounds):
+            if new.assign == "ticket" and "access" not in each.model_fields_set:
+                each.access = "ticket"
+            try:
+                checked.append(self._checked(each, f"{name}-{i + 1}"))
+                if (each.access == "ticket") != (new.assign == "ticket"):
+                    raise ParameterError("access must be ticket if tickets assign, and only then")
+            except ParameterError as error:
+                raise ParameterError(f"rounds.{i}: {error}") from None
+        id = f"F{secrets.token_hex(12)}"
+        return self._storage.rounds.open_form(id, name, new.title, checked)
 
     def close(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
-        """Close a round to reports. Raises RoundNotFoundError and PluginNotLoadedError."""
-        info = self.find(identifier)  # first, so that a call with an error changes nothing
+        """Close a round to reports.
+
+        Raises RoundNotFoundError, RoundOfFormError and PluginNotLoadedError.
+        """
+        # First, so that a call with an error changes nothing.
+        info = self.info(self._single(identifier))
         return self._storage.rounds.close(info.id), info
 
     def delete(self, identifier: str) -> None:
-        """Delete a round and all its reports. Raises RoundNotFoundError."""
-        self._infos.remove(self._storage.deletion.delete(identifier).id)
+        """Delete a round and all its reports. Raises RoundNotFoundError and RoundOfFormError."""
+        id = self._single(identifier).id
+        self._infos.remove(self._storage.deletion.delete(id).id)
+
+    def mint(self, identifier: str, count: int) -> Iterator[str]:
+        """Return new tickets of a round. Raises as `close` does, and ParameterError."""
+        round = self._single(identifier)
+        return self._access.mint(round.id, round.access, count)
+
+    def mint_for_form(self, identifier: str, count: int) -> Iterator[str]:
+        """Return new tickets of a form. Raises FormNotFoundError and ParameterError."""
+        round = self._storage.rounds.find_form(identifier)[0]
+        return self._access.mint(str(round.form), round.access, count)
+
+    def _single(self, identifier: str) -> StoredRound:
+        """Return a round that belongs to no form. Raises RoundNotFoundError, RoundOfFormError."""
+        stored = self._storage.rounds.find(identifier)
+        if stored.form is not None:
+            raise RoundOfFormError(f"the round belongs to the form {stored.form}")
+        return stored
 
     def get(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
         """Return the round with an id or name, or the `current` one, with its state.

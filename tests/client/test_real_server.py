@@ -4,6 +4,7 @@ import pytest
 from tests.conftest import ServerProcess
 
 from ldprecover import Tally
+from ldprecover.rounds.tickets import assigned_round
 from ldprecover_client import (
     Client,
     Ledger,
@@ -51,6 +52,20 @@ def test_rounds_are_opened_listed_deleted(admin: Client):
     admin.delete_round(round_.id)
     with pytest.raises(RefusedError, match="Round not found"):
         admin.parameters(round_.id)
+
+
+def test_forms_are_opened_listed_closed_deleted(admin: Client):
+    question = {"question": "Which?", "protocol": "grr", "epsilon": 1.0, "items": ("a", "b")}
+    form = admin.open_form(assign="ticket", rounds=[question, question])
+    assert admin.forms()[0] == admin.form(form.name) == form
+    assert form not in admin.forms(before=form.id)
+    for ticket in admin.mint_form_tickets(form.id, 3):
+        admin.submit(form.rounds[assigned_round(ticket, 2)].id, bytes(4), "k", ticket=ticket)
+    closed = admin.close_form(form.id).rounds
+    assert (closed[1].state, closed[0].n + closed[1].n) == ("closed", 3)
+    admin.delete_form(form.id)
+    with pytest.raises(RefusedError, match="Form not found"):
+        admin.form(form.id)
 
 
 def test_error_without_a_key_asks_for_no_smaller_batches(admin: Client, server: ServerProcess):

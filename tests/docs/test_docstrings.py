@@ -31,6 +31,7 @@ WITHOUT = {
         "Recovery",
         "BulkReceipt",
         "Entry",
+        "Form",
         "Frequencies",
         "Receipt",
         "Round",

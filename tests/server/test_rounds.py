@@ -14,6 +14,7 @@ from tests.conftest import PACKED, NewDatabase, ServerProcess
 from tests.server.conftest import StartInProcess, problem_of
 
 from ldprecover import FrequencyOracle, RoundParameters
+from ldprecover_interface.rounds import NewRound
 from ldprecover_server.access.access import Access
 from ldprecover_server.rounds import Rounds
 from ldprecover_server.storage import Storage, StoredRound
@@ -414,7 +415,8 @@ def test_round_in_use_stays_cached(
         storage.prepare()
         rounds = Rounds(storage, Access(storage, None), 10)
         busy, *others = (
-            rounds.open(None, RoundParameters("grr", 1.0, ("a", "b")))[0].id for _ in range(8)
+            rounds.open(NewRound(protocol="grr", epsilon=1.0, domain_size=2))[0].id
+            for _ in range(8)
         )
         rounds.find(busy)
         for other in others:

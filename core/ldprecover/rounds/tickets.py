@@ -1,4 +1,4 @@
-"""The pseudorandom bits of a ticket, from its MAC."""
+"""The pseudorandom bits of a ticket, from its MAC, and the round of a form that they assign."""
 
 import base64
 
@@ -12,3 +12,11 @@ def ticket_bits(ticket: str) -> int:
     """
     mac = ticket.partition(".")[2]
     return int.from_bytes(base64.urlsafe_b64decode(f"{mac}==")[:_BITS], "little")
+
+
+def assigned_round(ticket: str, rounds: int) -> int:
+    """Return the index of the one round, of the `rounds` of a form, that the ticket is for.
+
+    It is uniform: the probability of a round differs from 1/rounds by less than 2^-64.
+    """
+    return ticket_bits(ticket) % rounds

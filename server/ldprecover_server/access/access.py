@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from ldprecover import ParameterError
+from ldprecover.rounds.tickets import assigned_round
 from ldprecover_server.access import tickets
 from ldprecover_server.access.rates import ReportRates
 from ldprecover_server.errors import (
@@ -98,12 +99,20 @@ class Access:
             return False
         return True
 
-    async def require_sender(self, round_id: str, access: str, authorization: str | None) -> Sender:
+    async def require_sender(
+        self,
+        id: str,
+        access: str,
+        authorization: str | None,
+        position: int | None = None,
+        size: int | None = None,
+    ) -> Sender:
         """Return the sender of a submission from the value of the header Authorization.
 
+        `id` is that of the round or, for a round at a position in a form of this size, of the form.
         Raises UnauthorizedError for an unknown or revoked key, even if the round needs none,
-        ForbiddenError for a key without the scope, and InvalidTicketError for an invalid, missing
-        or unexpected ticket.
+        ForbiddenError for a key without the scope or a ticket that assigns another round, and
+        InvalidTicketError for an invalid, missing or unexpected ticket.
         """
         if authorization is None and access == "open":
             return ANYONE
@@ -114,7 +123,9 @@ class Access:
                 raise InvalidTicketError(
                     "this round takes reports with tickets alone: send Authorization: Ticket TICKET"
                 )
-            submission_key = tickets.submission_key(await self._ticket_key(round_id), value)
+            submission_key = tickets.submission_key(await self._ticket_key(id), value)
+            if size is not None and assigned_round(value, size) != position:
+                raise ForbiddenError("the ticket assigns its report to another round of the form")
             return Sender(submission_key=submission_key)
         if scheme.lower() == "ticket":
             raise InvalidTicketError("this round takes no tickets")
@@ -124,18 +135,21 @@ class Access:
             )
         return Sender(key=_checked(await self._look_up(value), "report"))
 
-    def mint(self, round_id: str, access: str, count: int) -> Iterator[str]:
-        """Return new tickets of a round. Raises ParameterError if its access is not `ticket`."""
+    def mint(self, id: str, access: str, count: int) -> Iterator[str]:
+        """Return new tickets of the round or form with this id.
+
+        Raises ParameterError if its access is not `ticket`.
+        """
         if access != "ticket":
             raise ParameterError(
                 f"access: the round's is {access!r}, and tickets are for rounds of access 'ticket'"
             )
-        return tickets.mint(tickets.round_key(self._storage.keys.ticket_secret(), round_id), count)
+        return tickets.mint(tickets.round_key(self._storage.keys.ticket_secret(), id), count)
 
-    async def _ticket_key(self, round_id: str) -> bytes:
+    async def _ticket_key(self, id: str) -> bytes:
         if self._ticket_secret is None:
             self._ticket_secret = await self._secret_call.result()
-        return tickets.round_key(self._ticket_secret, round_id)
+        return tickets.round_key(self._ticket_secret, id)
 
     def take(self, key: HashedKey, reports: int) -> None:
         """Count reports against a key's rate limit. Raises RateLimitedError."""

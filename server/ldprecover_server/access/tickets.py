@@ -3,6 +3,9 @@
 A ticket is `id.mac`: 128 random bits, and the first 128 bits of their HMAC-SHA256 under the round's
 key, both in base64url. The round's key is derived from the server's secret and the round's id
 (HKDF, RFC 5869), so that a ticket is invalid in another round and on another server.
+
+A form's ticket is made under a key from the form's id, and admits a report to the one round of the
+form that `ldprecover.rounds.tickets.assigned_round` names.
 """
 
 import base64

@@ -11,7 +11,7 @@ from ldprecover_interface import paths
 from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_interface.problems import Problem
 from ldprecover_interface.results import RecoveryRequest
-from ldprecover_interface.rounds import NewRound, NewTickets
+from ldprecover_interface.rounds import NewForm, NewRound, NewTickets
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader
@@ -22,9 +22,9 @@ Collects locally differentially private frequency reports, estimates item freque
 from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 
 `/reports`, `/frequencies` and `/recover` at the root mean the current round,
-the one opened last."""
+the one opened last that belongs to no form."""
 
-_MODELS = (Problem, NewRound, NewTickets, RecoveryRequest, CertificateRequest)
+_MODELS = (Problem, NewRound, NewForm, NewTickets, RecoveryRequest, CertificateRequest)
 """Messages of errors, and of bodies that endpoints read."""
 
 _AT_ROOT = (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)
@@ -40,7 +40,7 @@ _ticket = APIKeyHeader(
     name="Authorization",
     scheme_name="Ticket",
     auto_error=False,
-    description="`Ticket TICKET`: a ticket of the round.",
+    description="`Ticket TICKET`: a ticket of the round, or of its form.",
 )
 _submissions = APIRouter(tags=["reports"])
 

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +14,17 @@ from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
+    FormNotFoundError,
     NameTakenError,
     PluginNotLoadedError,
     RoundNotFoundError,
 )
 from ldprecover_server.storage.database import Database, Repository, read_large_value
 from ldprecover_server.storage.encoding import decode_tally
-from ldprecover_server.storage.schema import labels, rounds, tallies, total, verdicts
+from ldprecover_server.storage.schema import forms, labels, rounds, tallies, total, verdicts
 
 CURRENT = "current"
-"""Identifier of the round opened last."""
+"""Identifier of the round opened last that belongs to no form."""
 
 NOT_GONE = rounds.c.state != "gone"
 """Condition for rounds that are not deleted; see `maintenance.deletion`."""
@@ -38,8 +39,16 @@ NUMBER_OF_REPORTS = (
 """The number of reports of each round of a query."""
 
 _ROUNDS = (
-    sa.select(rounds, NUMBER_OF_REPORTS.label("n"), verdicts.c.verdict)
+    sa.select(
+        rounds,
+        NUMBER_OF_REPORTS.label("n"),
+        verdicts.c.verdict,
+        forms.c.name.label("form_name"),
+        forms.c.title.label("form_title"),
+        forms.c.size.label("form_size"),
+    )
     .outerjoin_from(rounds, verdicts, verdicts.c.round == rounds.c.seq)
+    .outerjoin(forms, forms.c.id == rounds.c.form)
     .where(NOT_GONE)
 )
 
@@ -51,7 +60,8 @@ class StoredRound:
     """A round without its labels. `seq` orders rounds by their opening.
 
     `seed` splits the reports of a closed round for certificates; None before. `verdict` is in
-    JSON, None if none is stored.
+    JSON, None if none is stored. `form` is the id of the form that the round belongs to, and
+    `position` its index among the form's rounds; these and what follows are None without one.
     """
 
     seq: int
@@ -78,6 +88,11 @@ class StoredRound:
     seed: str | None
     n: int
     verdict: str | None
+    form: str | None
+    position: int | None
+    form_name: str | None
+    form_title: str | None
+    form_size: int | None
 
     @property
     def oracle(self) -> FrequencyOracle:
@@ -88,21 +103,23 @@ class StoredRound:
 class Rounds(Repository):
     """The rounds of a database and their tallies."""
 
-    def open(
-        self,
-        id: str,
-        name: str,
-        parameters: RoundParameters,
-        *,
-        access: str = "open",
-        read_access: str = "public",
-        retention: str = "forever",
-        texts: Mapping[str, str | None] | None = None,
-    ) -> StoredRound:
-        """Open a round. `retention` is "forever" or "none"; `texts` are those of TEXTS by name.
+    def open(self, id: str, name: str, parameters: RoundParameters, **columns: Any) -> StoredRound:
+        """Open a round; `columns` are its access, read access, retention and texts by name.
 
         Raises NameTakenError.
         """
+        with self.database.write() as connection:
+            self._insert(connection, id, name, parameters, **columns)
+            return find_round(connection, id)
+
+    def _insert(
+        self,
+        connection: sa.Connection,
+        id: str,
+        name: str,
+        parameters: RoundParameters,
+        **columns: Any,
+    ) -> None:
         items, oracle = msgspec.json.encode(parameters.items), parameters.oracle
         row: dict[str, Any] = {
             "id": id,
@@ -113,20 +130,34 @@ class Rounds(Repository):
             "domain_size": oracle.domain_size,
             "labels_bytes": len(json.dumps(parameters.items)),
             "digest": parameters.digest,
-            **(texts or {}),
-            "access": access,
-            "read_access": read_access,
-            "retention": retention,
+            "access": "open",
+            "read_access": "public",
+            "retention": "forever",
             "state": "open",
             "opened_at": self._now(),
+            **columns,
         }
         insert = self.database.insert(rounds).on_conflict_do_nothing(index_elements=["name"])
+        seq = connection.scalar(insert.returning(rounds.c.seq), row)
+        if seq is None:
+            raise NameTakenError(f"a round named {name!r} exists")
+        connection.execute(sa.insert(labels), {"round": seq, "items": items})
+
+    def open_form(
+        self, id: str, name: str, title: str | None, new: Sequence[Mapping[str, Any]]
+    ) -> list[StoredRound]:
+        """Open a form with all of its rounds, or nothing; return the rounds.
+
+        `new` has the arguments of `open` for each round. Raises NameTakenError.
+        """
+        row = {"id": id, "name": name, "title": title, "size": len(new)}
+        insert = self.database.insert(forms).on_conflict_do_nothing(index_elements=["name"])
         with self.database.write() as connection:
-            seq = connection.scalar(insert.returning(rounds.c.seq), row)
-            if seq is None:
-                raise NameTakenError(f"a round named {name!r} exists")
-            connection.execute(sa.insert(labels), {"round": seq, "items": items})
-            return find_round(connection, id)
+            if connection.scalar(insert.returning(forms.c.seq), row) is None:
+                raise NameTakenError(f"a form named {name!r} exists")
+            for position, each in enumerate(new):
+                self._insert(connection, **each, form=id, position=position)
+            return find_form(connection, id)
 
     def find(self, identifier: str) -> StoredRound:
         """Return the round with an id or name, or the `current` one. Raises RoundNotFoundError."""
@@ -139,6 +170,23 @@ class Rounds(Repository):
         with self.database.read() as connection:
             if before is not None:
                 query = query.where(rounds.c.seq < find_round(connection, before).seq)
+            return [_stored(row) for row in connection.execute(query)]
+
+    def find_form(self, identifier: str) -> list[StoredRound]:
+        """Return the rounds of a form in order. Raises FormNotFoundError."""
+        with self.database.read() as connection:
+            return find_form(connection, identifier)
+
+    def page_of_forms(self, limit: int, before: str | None = None) -> list[StoredRound]:
+        """Return the rounds of forms, as `page` the latest form first. Raises FormNotFoundError."""
+        ids = sa.select(forms.c.id).order_by(forms.c.seq.desc()).limit(limit)
+        with self.database.read() as connection:
+            if before is not None:
+                form = find_form(connection, before)[0].form
+                seq = sa.select(forms.c.seq).where(forms.c.id == form).scalar_subquery()
+                ids = ids.where(forms.c.seq < seq)
+            query = _ROUNDS.where(rounds.c.form.in_(ids))
+            query = query.order_by(forms.c.seq.desc(), rounds.c.seq)
             return [_stored(row) for row in connection.execute(query)]
 
     def labels(self, seq: int) -> bytes:
@@ -164,12 +212,22 @@ class Rounds(Repository):
         """Close a round: no later commit adds a report to it."""
         with self.database.write() as connection:
             round = find_round(connection, identifier)
-            if round.state == "open":
-                # After the last report: nobody may choose reports by the split.
-                seed = secrets.token_hex(16)
-                values = {"state": "closed", "closed_at": self._now(), "seed": seed}
-                end_round(self.database, connection, round.seq, rounds.c.state == "open", values)
+            self._close(connection, round)
             return find_round(connection, round.id)
+
+    def close_form(self, identifier: str) -> list[StoredRound]:
+        """Close all rounds of a form; return them. Raises FormNotFoundError."""
+        with self.database.write() as connection:
+            for round in find_form(connection, identifier):
+                self._close(connection, round)
+            return find_form(connection, identifier)
+
+    def _close(self, connection: sa.Connection, round: StoredRound) -> None:
+        if round.state == "open":
+            # After the last report: nobody may choose reports by the split.
+            seed = secrets.token_hex(16)
+            values = {"state": "closed", "closed_at": self._now(), "seed": seed}
+            end_round(self.database, connection, round.seq, rounds.c.state == "open", values)
 
     def tally(self, seq: int, size: int) -> Tally:
         """Return a round's tally over all processes; its summary has `size` counts.
@@ -269,12 +327,13 @@ def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
 
 
 def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
-    """Return the round with an id or name, or the current one.
+    """Return the round with an id or name, or the current one, which belongs to no form.
 
     Raises RoundNotFoundError.
     """
     if identifier == CURRENT:
-        row = connection.execute(_ROUNDS.order_by(rounds.c.seq.desc()).limit(1)).one_or_none()
+        latest = _ROUNDS.where(rounds.c.form.is_(None)).order_by(rounds.c.seq.desc()).limit(1)
+        row = connection.execute(latest).one_or_none()
         if row is None:
             raise RoundNotFoundError("no round has been opened")
         return _stored(row)
@@ -284,6 +343,20 @@ def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     if row is None:
         raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
     return _stored(row)
+
+
+def find_form(connection: sa.Connection, identifier: str) -> list[StoredRound]:
+    """Return the rounds of a form by its id or name, in order, which is also that of `seq`.
+
+    Raises FormNotFoundError.
+    """
+    matches = sa.or_(forms.c.id == identifier, forms.c.name == identifier)
+    query = _ROUNDS.where(matches).order_by(rounds.c.seq)
+    # As in `find_round`.
+    form = [] if "\0" in identifier else [_stored(row) for row in connection.execute(query)]
+    if not form:
+        raise FormNotFoundError(f"no form has the id or name {identifier[:80]!r}")
+    return form
 
 
 def _stored(row: Any) -> StoredRound:

@@ -36,6 +36,16 @@ def total(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
     return sa.func.coalesce(sa.func.sum(column), 0)
 
 
+forms = sa.Table(
+    "forms",
+    metadata,
+    _id_column("seq"),
+    _column("id", sa.String(32), unique=True),
+    _column("name", sa.String(64), unique=True),
+    sa.Column("title", sa.String(120)),
+    _column("size", sa.Integer),  # number of rounds
+)
+
 rounds = sa.Table(
     "rounds",
     metadata,
@@ -62,6 +72,10 @@ rounds = sa.Table(
     # 128 random bits in hex, drawn when the round is closed, which split its reports for
     # certificates; null before.
     sa.Column("seed", sa.String(32)),
+    # The id of the form that the round belongs to, and its index there; null without one.
+    sa.Column("form", sa.String(32), sa.ForeignKey("forms.id")),
+    sa.Column("position", sa.Integer),
+    sa.UniqueConstraint("form", "position"),
     sqlite_autoincrement=True,  # `seq` orders rounds by opening, so SQLite must never reuse one
 )
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from ldprecover.rounds.tickets import ticket_bits
+from ldprecover.rounds.tickets import assigned_round, ticket_bits
 
 
 def text(value: bytes) -> str:
@@ -22,4 +22,6 @@ def text(value: bytes) -> str:
 )
 def test_the_draw_is_the_first_eight_bytes_little_endian(mac: bytes, draw: int) -> None:
     for id in (bytes(16), bytes(range(16))):
-        assert ticket_bits(f"{text(id)}.{text(mac)}") == draw
+        ticket = f"{text(id)}.{text(mac)}"
+        assert ticket_bits(ticket) == draw
+        assert [assigned_round(ticket, k) for k in (1, 50)] == [0, draw % 50]

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from contextlib import closing
 
 import httpx
+import numpy as np
 import pytest
 import sqlalchemy as sa
+from scipy import stats
 from tests.conftest import PACKED
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
+from ldprecover.rounds.tickets import assigned_round
 from ldprecover_server.access import tickets
 from ldprecover_server.errors import InvalidTicketError
 from ldprecover_server.storage import Storage
@@ -208,3 +211,12 @@ def test_tickets_are_not_stored_and_survive_a_restart(
             for name, t in metadata.tables.items()
         }
     assert {name for name, n in rows.items() if n} == {"labels", "rounds", "secrets"}
+
+
+def test_tickets_assign_rounds_uniformly() -> None:
+    """Chi-squared; each of the numbers of rounds fails with a probability of 1e-9."""
+    minted = [*tickets.mint(tickets.round_key(bytes(32), "F1"), 20_000)]
+    assert {assigned_round(ticket, 1) for ticket in minted} == {0}
+    for k in (2, 3, 5, 7, 10, 50):
+        counts = np.bincount([assigned_round(ticket, k) for ticket in minted], minlength=k)
+        assert stats.chisquare(counts).pvalue > 1e-9, (k, counts)

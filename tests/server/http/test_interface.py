@@ -32,11 +32,16 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
     path = opened.headers["location"]
     accepted = app.post(f"{path}/reports", json=reports, headers=app.admin)
     numbers = app.open_round("grr", items=["-1", "1"])
+    question = {"question": "Which?", "protocol": "hr", "epsilon": 1, "domain_size": 4}
+    new_form = {"assign": "ticket", "rounds": [question]}
+    form = app.post("/forms", json=new_form, headers=app.admin)
     responses: list[tuple[type[Message], bytes]] = [
         (rounds.RoundStatus, opened.content),
         (submissions.Accepted, accepted.content),
         (rounds.RoundStatus, app.get(path).content),
         (rounds.Rounds, app.get("/rounds").content),
+        (rounds.Form, form.content),
+        (rounds.Forms, app.get("/forms").content),
         (rounds.Parameters, app.get(f"{path}/parameters").content),
         (rounds.Stats, app.get(f"{path}/stats", headers=app.admin).content),
         (results.Frequencies, app.get(f"{path}/frequencies").content),

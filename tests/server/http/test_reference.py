@@ -15,6 +15,12 @@ pytestmark = pytest.mark.sqlite
 
 CALLS = {
     ("post", "/rounds"),
+    ("post", "/forms"),
+    ("get", "/forms"),
+    ("get", "/forms/{form}"),
+    ("post", "/forms/{form}/close"),
+    ("post", "/forms/{form}/tickets"),
+    ("delete", "/forms/{form}"),
     ("get", "/rounds"),
     ("get", "/rounds/{round}"),
     ("get", "/rounds/{round}/parameters"),
@@ -110,13 +116,14 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
         for method, path, operation in operations(document)
     }
     guarded = {call for call, security in asks.items() if security and {} not in security}
-    assert guarded == {
+    of_rounds = {
         ("post", "/rounds"),
         ("post", "/rounds/{round}/close"),
         ("post", "/rounds/{round}/tickets"),
         ("delete", "/rounds/{round}"),
-        ("get", "/key"),
     }
+    of_forms = {(method, path.replace("round", "form")) for method, path in of_rounds}
+    assert guarded == of_rounds | of_forms | {("get", "/key")}
     may = {(path.rpartition("/")[2]) for (_, path), security in asks.items() if {} in security}
     results = {
         "frequencies",
@@ -127,7 +134,12 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
         "stats",
         "export",
     }
-    with_verdicts = {"rounds", "{round}"}  # which only a key may show; no key is an error
+    with_verdicts = {
+        "rounds",
+        "{round}",
+        "forms",
+        "{form}",
+    }  # which only a key may show; no key is an error
     assert may == {"reports", *results, *with_verdicts}
     for method, path, operation in operations(document):
         rejects = bool(asks[method, path]) and not (

@@ -1,19 +1,21 @@
-"""Opening, reading, closing and deleting rounds, and minting their tickets."""
+"""Opening, reading, closing and deleting rounds and forms, and minting their tickets."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic_core import from_json, to_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from ldprecover import ParameterError, RoundParameters
 from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.rounds.parameters import TEXTS
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
 from ldprecover_interface.rounds import (
+    Form,
+    Forms,
+    NewForm,
     NewRound,
     NewTickets,
     Parameters,
@@ -23,17 +25,20 @@ from ldprecover_interface.rounds import (
     Stats,
 )
 from ldprecover_server.errors import (
+    FormNotFoundError,
     InvalidParameterError,
     InvalidRequestError,
     NameTakenError,
     ReportsGoneError,
     RoundNotFoundError,
+    RoundOfFormError,
 )
 from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.dependencies import (
     KEY_IF_NEEDED,
     Admin,
     Anyone,
+    Caller,
     Reader,
     RoundReference,
     Services,
@@ -50,10 +55,15 @@ _SMALL = 4096  # bytes; enough for a body that holds one number
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
-    *("practice", "access", "read_access", "retention"),
+    *("practice", "form", "access", "read_access", "retention"),
     *TEXTS,
 )
 """Fields that a response copies from the stored round."""
+_Before = Annotated[
+    str | None, Query(max_length=64, description="Id of the last one of the previous page.")
+]
+_FormReference = Annotated[str, Path(alias="form", description="An id or a name.")]
+_END_FORM = problems(FormNotFoundError, *ADMIN, *STORAGE)
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -80,20 +90,7 @@ async def open_round(request: Request, caller: Admin) -> Response:
 
 
 def _open(services: Services, new: NewRound, rounds: str) -> Response:
-    if (new.items is None) == (new.domain_size is None):
-        raise ParameterError("give either items or domain_size")
-    items = tuple(map(str, range(new.domain_size or 0)) if new.items is None else new.items)
-    parameters = RoundParameters.named(
-        new.protocol, new.epsilon, items, new.own, practice=new.practice
-    )
-    stored, info = services.rounds.open(
-        new.name,
-        parameters,
-        access=new.access,
-        read_access=new.read_access,
-        retention=new.retention,
-        texts={name: getattr(new, name) for name in TEXTS},
-    )
+    stored, info = services.rounds.open(new)
     return _round(services, None, stored, info, 201, {"Location": f"{rounds}/{stored.id}"})
 
 
@@ -106,24 +103,15 @@ def _open(services: Services, new: NewRound, rounds: str) -> Response:
 async def list_rounds(
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rounds.")] = 100,
-    before: Annotated[
-        str | None,
-        Query(max_length=64, description="Id of the round that ended the previous page."),
-    ] = None,
+    before: _Before = None,
 ) -> Response:
     """List rounds without their items; the first was opened last."""
-    services = caller.services
 
-    def read() -> tuple[list[StoredRound], list[str | None]]:
-        page = services.rounds.page(limit, before)
-        return page, services.rounds.verdicts(page, caller.key)
+    def read() -> Rounds:
+        page = caller.services.rounds.page(limit, before)
+        return Rounds.model_construct(rounds=_summaries(caller, page))
 
-    # A round may have 100,000 labels; GET /rounds/{id} returns them.
-    rounds = [
-        RoundSummary.model_construct(**_state(stored, verdict))
-        for stored, verdict in zip(*await caller.run(read), strict=True)
-    ]
-    return json_response(Rounds.model_construct(rounds=rounds))
+    return json_response(await caller.run(read))
 
 
 @router.get(
@@ -165,7 +153,7 @@ def _get_parameters(request: Request, reference: str) -> Response:
 @router.post(
     paths.ROUND + paths.CLOSE,
     response_model=RoundStatus,
-    responses=problems(RoundNotFoundError, *ADMIN, *STORAGE),
+    responses=problems(RoundNotFoundError, RoundOfFormError, *ADMIN, *STORAGE),
 )
 async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
@@ -181,26 +169,28 @@ async def close_round(request: Request, round: RoundReference, caller: Admin) ->
 
 @router.post(
     paths.ROUND + paths.TICKETS,
-    responses=problems(*ADMIN, *STORAGE, *BODY, RoundNotFoundError, InvalidParameterError),
+    responses=problems(
+        *ADMIN, *STORAGE, *BODY, RoundNotFoundError, RoundOfFormError, InvalidParameterError
+    ),
     response_class=PlainTextResponse,
     openapi_extra=body_schema(NewTickets),
 )
 async def mint_tickets(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
     async with json_body(request, caller, NewTickets, _SMALL) as new:
-        tickets = await caller.run(_mint, caller.services, round, new.count)
+        return _ticket_lines(await caller.run(caller.services.rounds.mint, round, new.count))
+
+
+def _ticket_lines(tickets: Iterator[str]) -> Response:
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-def _mint(services: Services, reference: str, count: int) -> Iterator[str]:
-    info = services.rounds.find(reference)
-    return services.access.mint(info.id, info.access, count)
-
-
 @router.delete(
-    paths.ROUND, status_code=204, responses=problems(RoundNotFoundError, *ADMIN, *STORAGE)
+    paths.ROUND,
+    status_code=204,
+    responses=problems(RoundNotFoundError, RoundOfFormError, *ADMIN, *STORAGE),
 )
 async def delete_round(round: RoundReference, caller: Admin) -> None:
     """Delete a round and all its reports."""
@@ -251,6 +241,104 @@ def _head(stored: StoredRound) -> dict[str, Any]:
         "p": stored.p if is_loaded else None,
         "q": stored.q if is_loaded else None,
     }
+
+
+@router.post(
+    paths.FORMS,
+    status_code=201,
+    response_model=Form,
+    responses=problems(*ADMIN, *STORAGE, *BODY, NameTakenError, InvalidParameterError),
+    openapi_extra=body_schema(NewForm),
+)
+async def open_form(request: Request, caller: Admin) -> Response:
+    """Open a form: all of its rounds, or none. Each person answers one of them."""
+    async with json_body(request, caller, NewForm, caller.services.limits.max_body_bytes) as new:
+        form = await caller.run(lambda: _form(caller, caller.services.rounds.open_form(new)))
+    path = request.scope.get("root_path", "") + paths.FORMS
+    return json_response(form, 201, {"Location": f"{path}/{form.id}"})
+
+
+@router.get(
+    paths.FORMS,
+    response_model=Forms,
+    responses=problems(FormNotFoundError, InvalidRequestError, *STORAGE),
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def list_forms(
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=20, description="Maximum number of forms.")] = 20,
+    before: _Before = None,
+) -> Response:
+    """List forms; the first was opened last."""
+
+    def read() -> Response:
+        page = caller.services.storage.rounds.page_of_forms(limit, before)
+        forms = [
+            _form(caller, [*each]) for _, each in itertools.groupby(page, lambda each: each.form)
+        ]
+        return json_response(Forms.model_construct(forms=forms))
+
+    return await caller.respond(read)
+
+
+@router.get(
+    paths.FORM,
+    response_model=Form,
+    responses=problems(FormNotFoundError, *STORAGE),
+    openapi_extra=KEY_IF_NEEDED,
+)
+async def get_form(form: _FormReference, caller: Reader) -> Response:
+    """Return a form with its rounds, their reports counted, and their verdicts."""
+    read = caller.services.storage.rounds.find_form
+    return await caller.respond(lambda: json_response(_form(caller, read(form))))
+
+
+@router.post(paths.FORM + paths.CLOSE, response_model=Form, responses=_END_FORM)
+async def close_form(request: Request, form: _FormReference, caller: Admin) -> Response:
+    """Close a form: none of its rounds accepts reports after the response."""
+    close = caller.services.storage.rounds.close_form
+    response = await caller.respond(lambda: json_response(_form(caller, close(form))))
+    request.app.state.verdicts.wake()
+    return response
+
+
+@router.delete(paths.FORM, status_code=204, responses=_END_FORM)
+async def delete_form(form: _FormReference, caller: Admin) -> None:
+    """Delete a form, its rounds and all their reports."""
+    await caller.run(caller.services.storage.deletion.delete_form, form)
+
+
+@router.post(
+    paths.FORM + paths.TICKETS,
+    responses=problems(*ADMIN, *STORAGE, *BODY, FormNotFoundError, InvalidParameterError),
+    response_class=PlainTextResponse,
+    openapi_extra=body_schema(NewTickets),
+)
+async def mint_form_tickets(request: Request, form: _FormReference, caller: Admin) -> Response:
+    """Mint single-use tickets, one a line; each admits a report to the round that it assigns."""
+    async with json_body(request, caller, NewTickets, _SMALL) as new:
+        return _ticket_lines(
+            await caller.run(caller.services.rounds.mint_for_form, form, new.count)
+        )
+
+
+def _form(caller: Caller, rounds: Sequence[StoredRound]) -> Form:
+    first = rounds[0]
+    return Form.model_construct(
+        id=first.form,
+        name=first.form_name,
+        title=first.form_title,
+        assign="ticket" if first.access == "ticket" else "client",
+        rounds=_summaries(caller, rounds),
+    )
+
+
+def _summaries(caller: Caller, rounds: Sequence[StoredRound]) -> list[RoundSummary]:
+    # A round may have 100,000 labels; GET /rounds/{id} returns them.
+    verdicts = caller.services.rounds.verdicts(rounds, caller.key)
+    return [
+        RoundSummary.model_construct(**_state(*each)) for each in zip(rounds, verdicts, strict=True)
+    ]
 
 
 def _state(stored: StoredRound, verdict: str | None) -> dict[str, Any]:

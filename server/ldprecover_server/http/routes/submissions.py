@@ -97,7 +97,9 @@ class SubmissionEndpoint:
         sender = ANYONE
         if authorization is not None or round.access != "open":
             value = None if authorization is None else authorization.decode("latin-1")
-            sender = await services.access.require_sender(round.id, round.access, value)
+            sender = await services.access.require_sender(
+                round.form or round.id, round.access, value, round.position, round.form_size
+            )
         key = sender.submission_key or _submission_key(headers.get(b"idempotency-key"))
         # Then read at most what such a sender may send.
         packed = body.media_type == wire.MEDIA_TYPE

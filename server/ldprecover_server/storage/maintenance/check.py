@@ -1,4 +1,5 @@
-"""Checks whether stored data agree: counts with reports, reports with keys, rows with rounds.
+"""Checks whether stored data agree: counts with reports, reports with keys, rows with rounds, and
+rounds with their form.
 
 The check writes nothing, and a server may be running: each round is read in one transaction. Small
 rounds share it, with one statement for each table.
@@ -20,7 +21,14 @@ from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import decode_tally, in_round
 from ldprecover_server.storage.rounds import NUMBER_OF_REPORTS, decode_labels
-from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
+from ldprecover_server.storage.schema import (
+    forms,
+    labels,
+    rounds,
+    segments,
+    submission_keys,
+    tallies,
+)
 from ldprecover_server.storage.segments import first_bytes, read_segments
 
 _MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
@@ -39,7 +47,7 @@ Expectation = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Finding:
-    """A disagreement in a round: `expected` against `found`.
+    """A disagreement in a round or form: `expected` against `found`.
 
     `fault` is False for what a server puts right by itself: rows of a deleted round.
     """
@@ -65,7 +73,7 @@ def check(database: Database) -> list[Finding]:
         with database.read() as connection:
             page = first_bytes(list(connection.execute(query.where(rounds.c.seq > last))))
             if not page:
-                return findings
+                return [*findings, *_check_forms(connection)]
             findings += _check_rounds(database, connection, page[0].seq, last := page[-1].seq)
 
 
@@ -99,6 +107,19 @@ def _check_rounds(
     keys = {int.from_bytes(seq, "big"): number for seq, number in connection.execute(query)}
     for seq, check in sorted(checks.items()):
         yield from check.findings(keys.get(seq, 0))
+
+
+def _check_forms(connection: sa.Connection) -> Iterator[Finding]:
+    """Yield the findings of forms: all of their rounds are there, and in one state."""
+    is_in_place = (rounds.c.form == forms.c.id) & (rounds.c.position < forms.c.size)
+    counts = sa.func.count(rounds.c.seq), sa.func.count(rounds.c.state.distinct())
+    query = sa.select(forms.c.name, forms.c.size, *counts)
+    query = query.outerjoin_from(forms, rounds, is_in_place).group_by(forms.c.seq)
+    for name, size, n, states in connection.execute(query.order_by(forms.c.seq)):
+        if n != size:
+            yield Finding(f"form {name}", "rounds", size, n)
+        elif states > 1:
+            yield Finding(f"form {name}", "states of its rounds", 1, states)
 
 
 class _RoundCheck:

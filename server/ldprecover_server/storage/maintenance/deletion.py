@@ -1,4 +1,4 @@
-"""Deletes rounds in chunks.
+"""Deletes rounds, alone or with their form, in chunks.
 
 One small transaction marks a deleted round as gone: it is in no response any more, its name is
 free, and no commit adds to it. Its rows, which may be millions, are deleted in chunks by the
@@ -25,9 +25,10 @@ from ldprecover_server.storage.rounds import (
     NOT_GONE,
     StoredRound,
     end_round,
+    find_form,
     find_round,
 )
-from ldprecover_server.storage.schema import metadata, rounds, segments, submission_keys
+from ldprecover_server.storage.schema import forms, metadata, rounds, segments, submission_keys
 from ldprecover_server.storage.segments import first_bytes, list_segments
 
 _CALL_SECONDS = 1.0  # how long the deleting call works before it leaves the rest to housekeeping
@@ -54,12 +55,23 @@ class Deletion(Repository):
         """
         with self.database.write() as connection:
             round = find_round(connection, identifier)
-            mark = f"!{round.seq}"  # not a valid name or id
-            values = {"state": "gone", "id": mark, "name": mark}
-            if not end_round(self.database, connection, round.seq, NOT_GONE, values):
+            if not self._mark(connection, round):
                 raise RoundNotFoundError("the round was deleted")
         self.delete_rest(for_seconds(_CALL_SECONDS))
         return round
+
+    def delete_form(self, identifier: str) -> None:
+        """Delete a form and, as `delete` does, all its rounds. Raises FormNotFoundError."""
+        with self.database.write() as connection:
+            for round in find_form(connection, identifier):
+                self._mark(connection, round)
+            connection.execute(sa.delete(forms).where(forms.c.id == round.form))
+        self.delete_rest(for_seconds(_CALL_SECONDS))
+
+    def _mark(self, connection: sa.Connection, round: StoredRound) -> bool:
+        mark = f"!{round.seq}"  # not a valid name or id
+        values = {"state": "gone", "id": mark, "name": mark, "form": None}
+        return end_round(self.database, connection, round.seq, NOT_GONE, values)
 
     def delete_rest(self, has_time: HasTime = lambda: True) -> Progress:
         """Delete the remaining rows of deleted rounds while there is time. Raises ServiceError."""

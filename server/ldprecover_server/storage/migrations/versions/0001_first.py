@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 
 # Until the first release this file changes with the schema, and each time its revision does, so
 # that a database of another schema is refused.
-revision = "0001_3"
+revision = "0001_4"
 down_revision = None
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -37,6 +37,14 @@ $$ BEGIN RAISE EXCEPTION 'keys or tally changed during the commit' USING ERRCODE
 def upgrade() -> None:
     """Create the tables."""
     op.create_table(
+        "forms",
+        _column("seq", _Id, primary_key=True, autoincrement=True),
+        _column("id", sa.String(32), unique=True),
+        _column("name", sa.String(64), unique=True),
+        sa.Column("title", sa.String(120)),
+        _column("size", sa.Integer()),
+    )
+    op.create_table(
         "rounds",
         _column("seq", _Id, primary_key=True, autoincrement=True),
         _column("id", sa.String(32), unique=True),
@@ -60,6 +68,9 @@ def upgrade() -> None:
         _column("opened_at", sa.String(32)),
         sa.Column("closed_at", sa.String(32)),
         sa.Column("seed", sa.String(32)),
+        sa.Column("form", sa.String(32), sa.ForeignKey("forms.id")),
+        sa.Column("position", sa.Integer),
+        sa.UniqueConstraint("form", "position"),
         sqlite_autoincrement=True,
     )
     op.create_table(
