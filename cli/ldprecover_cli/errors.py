@@ -107,16 +107,16 @@ def explain(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int] 
     if isinstance(error, CommandError):
         return with_notes(str(error), error.__cause__), error.exit_code
     if isinstance(error, ExperimentError):
-        return str(error), 1
+        return with_notes(str(error), error), 1
     if isinstance(error, OSError):
         file = f"{error.filename}: " if error.filename is not None else ""
         return f"{file}{error.strerror or error}", 1
-    if isinstance(error, ReportError) or not isinstance(error, ClientError | LDPRecoverError):
+    if isinstance(error, ReportError) or not isinstance(error, LDPRecoverError):
         return None
     if isinstance(error, RefusedError) and error.slug in _USAGE_SLUGS:
         return _with_option(_rejected_fields(error), arguments), 2
-    usage = isinstance(error, CallerError | LDPRecoverError) and not isinstance(
-        error, AlreadyReportedError
+    usage = not isinstance(error, AlreadyReportedError) and (
+        isinstance(error, CallerError) or not isinstance(error, ClientError)
     )
     text = _with_option(with_notes(str(error), error), arguments)
     hint = _hint(error)

@@ -6,8 +6,10 @@ a response that breaks the interface, and `UnansweredError` the network or a bus
 contains a user's value: messages may be logged.
 """
 
+from ldprecover.errors import LDPRecoverError, ParameterError
 
-class ClientError(Exception):
+
+class ClientError(LDPRecoverError):
     """Base of every error this package raises on purpose."""
 
 
@@ -15,7 +17,7 @@ class CallerError(ClientError):
     """The caller asked for something impossible."""
 
 
-class ArgumentError(CallerError, ValueError):
+class ArgumentError(CallerError, ParameterError):
     """An argument or a URL is outside its range; the message names both."""
 
 

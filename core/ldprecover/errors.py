@@ -10,7 +10,7 @@ ParameterError, PluginError and ReportError are ValueErrors too. CountsAloneWarn
 
 
 class LDPRecoverError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that these packages raise on purpose, also the client's."""
 
 
 class ParameterError(LDPRecoverError, ValueError):

@@ -19,6 +19,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from itertools import count
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from ldprecover.errors import ParameterError, PluginError
@@ -157,8 +158,8 @@ def ensure(name: object, registry: Registry) -> None:
 def name_of(value: object) -> str:
     """Return "module:name" of a function or an object for `ensure`, and a text as it is.
 
-    One that no module's file has by its name, such as a lambda, is kept in this process, and its
-    name numbered if another one has it.
+    One that no module's file has by its name, such as a lambda, is kept in this process. It
+    replaces an earlier one of a name that its module has; another one's name is numbered.
     """
     if isinstance(value, str):
         return value
@@ -166,8 +167,10 @@ def name_of(value: object) -> str:
     name = plain = f"{kind.__module__}:{getattr(value, 'name', kind.__qualname__)}"
     with suppress(AttributeError, ImportError):
         module = import_module(kind.__module__)
-        if hasattr(module, "__file__") and attrgetter(kind.__qualname__)(module) is value:
-            return name
+        if attrgetter(kind.__qualname__)(module) is value:
+            if Path(getattr(module, "__file__", None) or "").is_file():  # not <stdin>
+                return name
+            OBJECTS[name] = value
     numbers = count(2)
     while OBJECTS.setdefault(name, value) is not value:
         name = f"{plain} {next(numbers)}"

@@ -30,7 +30,7 @@ _MODULES = {
     "simulation.datasets": "dataset_of",
     "simulation.demo": "Demo",
     "simulation.demo_settings": "DemoSettings",
-    "errors": "ExperimentError",
+    "errors": "DatasetError ExperimentError",
     "studies.measures": "Outcome",
     "studies.cells": "Cell",
     "simulation.poisoned_round": "PoisonedRound",

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from ldprecover import FrequencyOracle, ParameterError, PluginError, project_sim
 from ldprecover.recovery import METHODS, Method
 from ldprecover_attacker import MGA
 from ldprecover_attacker.functions import attack_class
-from ldprecover_experiments import MethodSpec, SimulatedRound, Study, simulate
+from ldprecover_experiments import (
+    AttackSpec,
+    ExperimentError,
+    MethodSpec,
+    SimulatedRound,
+    Study,
+    simulate,
+)
 from ldprecover_experiments.studies.cell_file import CellFile
 
 COUNTS = {"cat": 600, "dog": 300, "newt": 80, "fish": 20}
@@ -178,6 +186,39 @@ def test_study_takes_functions_and_objects() -> None:
         Study.of({**keys, "attacks": 7})
 
 
+def test_name_of_a_function_is_not_in_the_seed(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    keys = {"methods": "norm-sub", "protocols": "oue", "trials": 1}
+    errors, names = [], []
+    for name in ("first", "first", "second"):
+        exec(f"def {name}(oracle, rng, m): return oracle.encode([2] * m, rng)", main.__dict__)
+        attack = getattr(main, name)
+        (cell,), (outcomes,) = zip(
+            *Study.of({**keys, "attacks": attack}, data=[clean_data()]).run().cells.items(),
+            strict=True,
+        )
+        names.append(cell.attack.name)
+        errors.append([each.mse for each in outcomes])
+    assert names == ["__main__:first", "__main__:first", "__main__:second"]
+    assert errors == 3 * errors[:1]
+    main.__file__ = "<stdin>"
+    assert AttackSpec(name=main.__dict__["first"]).code is None
+    for jobs in (0, None, "1", True):
+        with pytest.raises(ParameterError, match="jobs must be an integer from 1"):
+            Study.of({**keys, "attacks": "mga"}).run(jobs)  # type: ignore[arg-type]
+    # A script whose workers import it, and start workers in turn.
+    script = tmp_path / "script.py"
+    keys |= {"attacks": ["mga", "aa"], "users": 100}
+    script.write_text(f"from ldprecover_experiments import Study\nStudy.of({keys}).run(jobs=2)\n")
+    main.__file__ = str(script)
+    with pytest.raises(ExperimentError, match="if __name__ =="):
+        Study.of(keys).run(jobs=2)
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def clean_data() -> Any:
     from ldprecover_experiments import dataset_of
 
@@ -214,6 +255,8 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (lambda r: r.attack("no_such:attack"), "No module named 'no_such'"),
         (lambda r: r.attack("json:no_such"), "no attribute 'no_such'"),
         (lambda r: r.attack(":"), "':' cannot be loaded"),
+        (lambda r: r.recover(etta=0.1), "no assumption 'etta'; did you mean 'eta'?"),
+        (lambda r: simulate("cities", users=True), "must be an integer from 1"),
         (lambda r: r.recover(3), "a function (estimates, oracle) -> frequencies, not 3"),
         (lambda r: r.recover(lambda f, oracle: f[:3]), "the result of <lambda> must be of the 4"),
         (lambda r: r.recover(lambda f, oracle: f * np.nan), "the result of <lambda> "),

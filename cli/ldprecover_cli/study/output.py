@@ -66,6 +66,7 @@ def run_missing(
     folder cannot be made.
     """
     from ldprecover_client import progress_bar
+    from ldprecover_experiments.errors import ExperimentError
     from ldprecover_experiments.studies.cell_file import CellFile
     from ldprecover_experiments.studies.runs import run_cells
 
@@ -85,7 +86,7 @@ def run_missing(
                         file.add(work, finished)
                         done += len(finished)
                         on_progress(done, len(missing))
-        except (KeyboardInterrupt, SystemExit) as stopped:
+        except (KeyboardInterrupt, SystemExit, ExperimentError) as stopped:
             stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
             raise
     return {cell: file.of(work, cell) or [] for cell in cells}

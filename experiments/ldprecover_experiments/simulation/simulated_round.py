@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from ldprecover import ParameterError, Recovery, RecoveryRequest, RoundParameters
@@ -204,6 +204,11 @@ class SimulatedRound(LabelledEstimates):
 
             r.recover(lambda estimates, oracle: np.maximum(estimates, 0))
         """
+        allowed = {field.name for field in fields(RecoveryRequest)} - {"own"}
+        for stray in assumptions.keys() - allowed:
+            raise ParameterError(
+                f"a recovery has no assumption {stray!r:.40}{did_you_mean(stray, allowed)}"
+            )
         if isinstance(method, str):
             ensure(method, METHOD_REGISTRY)
             assumptions["method"] = method

@@ -137,12 +137,13 @@ class Cell:
     def seed(self, genuine_users: GenuineUsers, seed: int) -> np.random.SeedSequence:
         """Return the seed of the simulated round.
 
-        It does not depend on eta and xi, so that all recoveries see the same poisoned counts.
+        It does not depend on eta and xi, so that all recoveries see the same poisoned counts, nor
+        on the name of a function.
         """
         simulated = (
             genuine_users.digest,
             self.protocol,
-            str(self.attack),
+            self.attack.drawn,
             self.attack.model,
             self.beta,
             self.epsilon,

@@ -2,17 +2,24 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import parent_process, resource_tracker
+from multiprocessing import current_process, parent_process, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 
 from ldprecover._secrets import hidden_variables
+from ldprecover_experiments.errors import ExperimentError
 
 _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """One thread a process, unless the environment sets these variables."""
+
+
+_IMPORTING = 73
+"""Exit code of a worker whose import of the main script starts workers in turn."""
 
 
 @contextmanager
@@ -24,16 +31,33 @@ def processes(
     """Yield an executor of `jobs` processes, which end with the block; queued tasks are cancelled.
 
     Each process calls `initializer` before its first task and ignores Ctrl-C. `on_error` is called
-    if the block raises, before running tasks are waited for.
+    if the block raises, before running tasks are waited for. Raises ExperimentError if a process
+    ends.
     """
+    if getattr(current_process(), "_inheriting", False):  # a worker that imports the main script
+        sys.exit(_IMPORTING)
     pool = ProcessPoolExecutor(jobs, _Context(), _initialize, (initializer,))
+    workers: list[SpawnProcess] = []
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             pool.submit(int)  # starts all processes; an interrupted start would leave some behind
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        workers += (pool._processes or {}).values()  # type: ignore[arg-type]
         yield pool
+    except BrokenProcessPool as error:
+        pool.shutdown()
+        codes = {worker.exitcode for worker in workers}
+        if _IMPORTING in codes:
+            raise ExperimentError(
+                "several processes import the script that starts them: call run(jobs=...) below "
+                'if __name__ == "__main__":'
+            ) from None
+        raise ExperimentError(
+            "a worker process has died: it could not start, as an error above says, it was killed, "
+            "perhaps for lack of memory, or a plugin ended it"
+        ) from error
     except BaseException:
         on_error()
         raise

@@ -3,13 +3,11 @@
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 
 from ldprecover_attacker.plugins import load_keys, loaded_keys
-from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.simulation.parameters import malicious_users
 from ldprecover_experiments.studies.cells import Cell, GenuineUsers, simulate_round
 from ldprecover_experiments.studies.measures import (
@@ -94,24 +92,16 @@ def run_cells(
     if jobs == 1:
         yield from (_run(work, task) for task in waiting)
         return
-    try:
-        with processes(jobs, partial(load_keys, loaded_keys()), on_finishing) as executor:
-            pending: set[Future[Done]] = set()
-            while True:
-                free = _QUEUED * jobs - len(pending)
-                pending |= {
-                    executor.submit(_run, work, task) for task in islice(waiting, max(0, free))
-                }
-                if not pending:
-                    return
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-    except BrokenProcessPool as error:
-        raise ExperimentError(
-            "a worker process has died: it was killed, perhaps for lack of memory, or a plugin "
-            "ended it. Finished cells are stored, and the same command runs the others"
-        ) from error
+    with processes(jobs, partial(load_keys, loaded_keys()), on_finishing) as executor:
+        pending: set[Future[Done]] = set()
+        while True:
+            free = _QUEUED * jobs - len(pending)
+            pending |= {executor.submit(_run, work, task) for task in islice(waiting, max(0, free))}
+            if not pending:
+                return
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
 
 
 def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:

@@ -84,6 +84,11 @@ class AttackSpec(Form):
         return f"{self.name}{kind}{several}{rest}"
 
     @property
+    def drawn(self) -> str:
+        """The text that seeds depend on: without the name of a function or object."""
+        return str(self).removeprefix(self.name) if ":" in self.name else str(self)
+
+    @property
     def malicious(self) -> bool:
         """Whether it is an attack, and not "none" or "honest"."""
         return self.name in ATTACKS
@@ -118,8 +123,8 @@ def _digest(name: str) -> str | None:
     Results of an earlier version of the file are not those of this one.
     """
     module, colon, _ = name.partition(":")
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if not colon or file is None:
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    if not colon or not Path(file).is_file():  # <stdin> is no file
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:8]
 

@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, Field, PlainValidator
 
 from ldprecover import ParameterError, frequency_oracle
+from ldprecover._checks import check_whole
 from ldprecover.plugins import OBJECTS, PROTOCOL_REGISTRY, ensure
 from ldprecover.recovery import RecoveryRequest
 from ldprecover_experiments.simulation.datasets import NAMES, dataset_of
@@ -239,8 +240,10 @@ class Study(Form):
     ) -> Results:
         """Run every cell in `jobs` processes, and return the results.
 
-        Functions and objects that no module's file has by name run in this process.
+        Functions and objects that no module's file has by name run in this process. A script with
+        several jobs needs `if __name__ == "__main__":`. Raises ExperimentError and ParameterError.
         """
+        check_whole("jobs", jobs, 1)
         outcomes: dict[Cell, list[Outcome]] = {}
         cells = self.cells
         if OBJECTS.keys() & {*(a.name for a in self.attacks), *(m.method for m in self.methods)}:
