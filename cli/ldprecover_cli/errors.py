@@ -6,6 +6,7 @@
 141  nobody reads the output, as before `| head`; without a message
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -81,10 +82,14 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
 
 
 def check_new(file: Path) -> None:
-    """Raise UsageError if there is a file of this name already."""
+    """Raise UsageError if there is a file of this name already, or no folder for it."""
     if file.exists():
         with file_errors("write", file):
             raise FileExistsError
+    if not file.parent.is_dir():
+        raise UsageError(f"cannot write {file}: there is no folder {file.parent}")
+    if not os.access(file.parent, os.W_OK):
+        raise UsageError(f"cannot write {file}: its folder takes no files of yours")
 
 
 def explain(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int] | None:

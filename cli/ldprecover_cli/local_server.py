@@ -58,6 +58,7 @@ def server_thread(app: Any, *listeners: socket.socket) -> Iterator[Future[None]]
     """
     config = uvicorn.Config(
         app,
+        http="h11",  # httptools reads the head of a request without a limit
         ws="none",
         log_config=None,
         access_log=False,

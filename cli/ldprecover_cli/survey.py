@@ -96,6 +96,7 @@ def survey(
         check_new(links)
     labels = load_items(file, column, encoding=encoding)
     people = users or tickets or 10_000
+    protocol = best_protocol(len(labels), epsilon, people)
     expected = accuracy(len(labels), epsilon, people)
     note_items(labels)
     note(str(expected))
@@ -107,7 +108,7 @@ def survey(
             question=question,
             title=title,
             thanks=thanks,
-            protocol=best_protocol(len(labels), epsilon, people),
+            protocol=protocol,
             epsilon=epsilon,
             items=labels,
             access="open" if tickets is None else "ticket",

@@ -3,11 +3,12 @@
 from contextlib import ExitStack
 from ipaddress import IPv4Address
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from typer import Argument, Option
 
-from ldprecover_cli.errors import UsageError
+from ldprecover_cli.errors import CommandError, UsageError, check_new
 from ldprecover_cli.options import Column, Encoding
 from ldprecover_cli.output import note, note_items
 from ldprecover_cli.round.open import best_protocol
@@ -55,32 +56,52 @@ def classroom(
     Example: ldprecover class fruit.txt --question "Which of these do you like best?" --users 25
     """
     from ldprecover.planning import accuracy
+    from ldprecover.rounds.parameters import RoundParameters, check_texts
     from ldprecover_cli.classroom.server import class_server, network_address
     from ldprecover_cli.local_server import serve_until_interrupted, temporary_folder
-    from ldprecover_client import load_items
+    from ldprecover_client import ClientError, load_items
 
+    items = _ANSWERS if file is None else load_items(file, column, encoding=encoding)
     if (file is None) != (question is None):
         raise UsageError("give a file of answers and --question, or neither")
-    if keep is not None and keep.exists():
-        raise UsageError(f"{keep} exists: name another file with --keep")
-    items = _ANSWERS if file is None else load_items(file, column, encoding=encoding)
+    if keep is not None:
+        check_new(keep)
+    protocol = best_protocol(len(items), epsilon, users)
+    RoundParameters(protocol, epsilon, items)  # raises before anything is printed
     address = network_address() if host is None else _checked(host)
     round = {
-        "question": question or _QUESTION,
+        "question": _QUESTION if question is None else question,
         "items": items,
-        "protocol": best_protocol(len(items), epsilon, users),
+        "protocol": protocol,
         "epsilon": epsilon,
     }
+    check_texts({"question": question})
     note_items(items)
     note(str(accuracy(len(items), epsilon, users)))
     with end_on_signals(), ExitStack() as stack:
         database = keep or stack.enter_context(temporary_folder()) / "class.db"
         server = stack.enter_context(class_server(database, address, port, round))
         if address is None:
-            note("No network was found: only this machine can answer. --host names its address.")
+            why = "No network was found: only" if host is None else "Only"
+            note(f"{why} this machine can answer. --host names its address on a network.")
         lines = f"Students: {server.students}", f"Teacher: {server.link} until Ctrl-C"
-        serve_until_interrupted(server.running, server.link, *lines)
-    note(f"The round is in {keep}." if keep else "Nothing was kept.")
+        failure = None
+        try:
+            serve_until_interrupted(server.running, server.link, *lines)
+        finally:
+            if keep is not None:
+                try:
+                    server.close_round()
+                except ClientError as error:
+                    failure = error
+    if keep is None:
+        note("Nothing was kept.")
+        return
+    others = [f"{keep}{end}" for end in ("-wal", "-shm") if Path(f"{keep}{end}").exists()]
+    note(f"The round is in {' and '.join(map(str, [keep, *others]))}.")
+    if failure is not None:
+        raise CommandError(f"the round could not be closed, and is still open there: {failure}")
+    note(f"To look at it: ldprecover serve --database-url {quote(f'sqlite:///{keep}')}")
 
 
 def _checked(host: str) -> str | None:

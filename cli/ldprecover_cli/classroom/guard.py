@@ -15,6 +15,8 @@ _CLIENT = "/page/client/"
 class Guard:
     """ASGI middleware that answers students on the network, and every call on this machine.
 
+    No page of another origin makes a POST at either address.
+
     The local address of a connection tells them apart: no call of another machine arrives at
     127.0.0.1. Students get the survey, the round and the page for fake reports, and may send
     reports; a call with a key is rejected. The header Host must be `host`, so that no page under
@@ -34,10 +36,12 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
-        if scope["type"] == "http" and (scope["server"] or ("",))[0] != LOOPBACK:
-            if (error := self._error(scope)) is not None:
+        if scope["type"] == "http":
+            is_network = (scope["server"] or ("",))[0] != LOOPBACK
+            error = _origin_error(scope) or (self._error(scope) if is_network else None)
+            if error is not None:
                 app = problem_response(error, {"Connection": "close"})  # a body is not read
-            elif scope["path"] == "/":
+            elif is_network and scope["path"] == "/":
                 app = RedirectResponse(self._survey)
         await app(scope, receive, send)
 
@@ -51,3 +55,12 @@ class Guard:
         if (method, path) in self._calls or (method == "GET" and path.startswith(_CLIENT)):
             return None
         return NotFoundError(f"{method} {path[:200]!r} is answered on {LOOPBACK} alone")
+
+
+def _origin_error(scope: Scope) -> ServiceError | None:
+    """Return the error for a POST that the page of another origin makes; forms need no CORS."""
+    headers = dict(scope["headers"])
+    origin = headers.get(b"origin")
+    if scope["method"] != "POST" or origin in (None, b"http://" + headers.get(b"host", b"")):
+        return None
+    return ForbiddenError("pages of another origin make no calls here")

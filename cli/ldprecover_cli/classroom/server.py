@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_urlsafe
@@ -17,20 +17,23 @@ from ldprecover_cli.classroom.fakes import Fakes, fake_page
 from ldprecover_cli.classroom.guard import FAKE, LOOPBACK, Guard
 from ldprecover_cli.errors import CommandError
 from ldprecover_cli.local_server import local_settings, server_thread, token_router
-from ldprecover_client import Client, ClientError
+from ldprecover_client import Client, Retries
 from ldprecover_server import create_app
 
 ROUND = "class"
 """The name of the round of a class."""
 
 _SURVEY = f"page/survey.html?round={ROUND}"
+_RETRIES = Retries(attempts=2, base=0.1, longest=0.5, total=2)
+"""Retries of calls in this process, for which a person waits."""
 
 
 @dataclass(frozen=True)
 class ClassServer:
     """A server in a thread: its URL on this machine, and its admin key.
 
-    `link` opens the teacher's page with the key, `students` is the address of the survey.
+    `link` opens the teacher's page with the key, `students` is the address of the survey. `client`
+    has the key.
     """
 
     url: str
@@ -38,6 +41,11 @@ class ClassServer:
     link: str
     students: str
     running: Future[None]
+    client: Client = field(repr=False)
+
+    def close_round(self) -> None:
+        """Close the round, so that no other server takes reports to it. Raises ClientError."""
+        self.client.close_round(ROUND)
 
 
 def network_address() -> str | None:
@@ -67,7 +75,7 @@ def class_server(
             listeners.append(stack.enter_context(_listen(address, port)))
         url = f"http://{LOOPBACK}:{port}"
         students = f"{url}/{_SURVEY}" if address is None else f"http://{address}:{port}"
-        client = stack.enter_context(Client(url, key=key))
+        client = stack.enter_context(Client(url, key=key, timeout=10, retries=_RETRIES))
         fakes = Fakes(client, ROUND)
         app = create_app(local_settings(key, database), practice=True)
         app.include_router(fake_page(fakes, round["question"], round["items"]))
@@ -86,8 +94,8 @@ def class_server(
         async def attack(
             share: Annotated[float, Query(ge=0, le=0.9)], target: Annotated[list[int], Query()]
         ) -> dict[str, Any]:
-            await fakes.raise_share(share, target)
-            return state()
+            sent = await fakes.raise_share(share, target)
+            return {**state(), "sent": sent}
 
         app.include_router(router)
         guard = Guard(app, f"{address}:{port}", _SURVEY)
@@ -96,11 +104,7 @@ def class_server(
         for reference in (opened.name, opened.id):
             guard.allow_round(reference)
         link = f"{url}/#/rounds/{ROUND}?class={token}&key={key}"
-        try:
-            yield ClassServer(url, key, link, students, running)
-        finally:
-            with suppress(ClientError):  # the server may have ended
-                client.close_round(opened.id)  # no other server takes reports to it
+        yield ClassServer(url, key, link, students, running, client)
 
 
 def _listen(address: str, port: int) -> socket.socket:

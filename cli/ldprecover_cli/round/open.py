@@ -184,10 +184,12 @@ def open_round(
 
 
 def best_protocol(d: int, epsilon: float, users: int) -> str:
-    """Return the best protocol for d items."""
+    """Return the best protocol for d items. Raises UsageError for fewer than two."""
     from ldprecover import ParameterError
     from ldprecover.planning.choosing import choose
 
+    if d < 2:
+        raise UsageError(f"give at least two items, not {d}")
     try:
         return choose(d, epsilon, users).best.oracle.protocol
     except ParameterError:

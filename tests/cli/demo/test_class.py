@@ -3,6 +3,7 @@
 import contextlib
 import re
 import signal
+import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,11 @@ from tests.cli.conftest import Run
 from tests.cli.demo.conftest import StartDemo, assert_nothing_remains, wait_for_line
 
 from ldprecover.planning import accuracy
+from ldprecover_attacker import Campaign
 from ldprecover_cli.classroom import fakes
 from ldprecover_cli.classroom.server import ClassServer, class_server
 from ldprecover_cli.local_server import local_settings
-from ldprecover_client import Client
+from ldprecover_client import UnansweredError
 from ldprecover_client._httpx import httpx
 from ldprecover_interface import paths
 from ldprecover_server import create_app
@@ -47,6 +49,14 @@ def lesson(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClassServer]:
 
 def call(url: str, method: str, path: str, **headers: str) -> httpx.Response:
     return httpx.request(method, url + path, headers=headers, trust_env=False, verify=False)
+
+
+def press(server: ClassServer, item: object = 1) -> httpx.Response:
+    return httpx.post(f"{server.students}/fake", data={"item": item}, trust_env=False)
+
+
+def token(server: ClassServer) -> dict[str, str]:
+    return {"X-Page-Token": re.split("[=&]", server.link)[1]}
 
 
 def test_network_has_the_survey_alone(lesson: ClassServer, tmp_path: Path) -> None:
@@ -90,28 +100,71 @@ def test_teacher_attacks_beside_students(lesson: ClassServer) -> None:
         assert sent.status_code == 202
     page = call(lesson.students, "GET", "/fake").text
     assert "Which &lt;b&gt;?" in page
-    assert '<button formaction="fake?item=1"><bdi>&lt;b&gt;</bdi></button>' in page
-    pressed = call(lesson.students, "POST", "/fake?item=1")
+    assert '<button name="item" value="1"><bdi>&lt;b&gt;</bdi></button>' in page
+    assert [press(lesson, item).status_code for item in ("", "x", 2, "1" * 999)] == 4 * [422]
+    pressed = press(lesson)
     assert (pressed.status_code, pressed.headers["location"]) == (303, "fake?sent=1")
     assert "raises “&lt;b&gt;”." in call(lesson.students, "GET", "/fake?sent=1").text
-    again = call(lesson.students, "POST", "/fake?item=1")
+    again = press(lesson)
     assert (again.status_code, again.headers["retry-after"]) == (429, "1000")
-    token = {"X-Page-Token": re.split("[=&]", lesson.link)[1]}
     attack = "/class/attack?share=0.5&target=0"
     assert call(lesson.url, "POST", attack).status_code == 403
-    state = call(lesson.url, "POST", attack, **token).json()
-    assert (state["fakes"], state["targets"]) == (6, [0, 1])
+    state = call(lesson.url, "POST", attack, **token(lesson)).json()
+    assert (state["fakes"], state["sent"], state["targets"]) == (6, 5, [0, 1])
+    assert call(lesson.url, "POST", attack, **token(lesson)).json()["sent"] == 0
     assert call(lesson.url, "GET", "/rounds/class").json()["n"] == 12
-    assert call(lesson.url, "POST", "/class/attack?share=0.5&target=2", **token).status_code == 422
+    assert (
+        call(lesson.url, "POST", "/class/attack?share=0.6&target=2", **token(lesson)).status_code
+        == 422
+    )
 
 
 def test_fake_page_says_that_the_round_is_closed(tmp_path: Path) -> None:
     with class_server(tmp_path / "class.db", NETWORK, 0, ROUND) as server:
-        with Client(server.url, key=server.key) as client:
-            client.close_round("class")
-        response = call(server.students, "POST", "/fake?item=1")
+        server.close_round()
+        response = press(server)
     assert response.status_code == 409
     assert "The round is closed: it takes no more reports." in response.text
+
+
+def test_other_sites_send_nothing(lesson: ClassServer) -> None:
+    for url in (lesson.students, lesson.url):
+        for origin in ("http://evil.example", "null", url + "0"):
+            assert call(url, "POST", "/fake", Origin=origin).status_code == 403
+        assert call(url, "POST", "/fake", Origin=url).status_code == 422
+
+
+def test_long_head_is_an_error(lesson: ClassServer) -> None:
+    address = lesson.students.removeprefix("http://").split(":")
+    with socket.create_connection((address[0], int(address[1])), timeout=30) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nX: ")
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1024):
+                connection.sendall(1024 * b"x")
+            assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_full_disk_counts_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Campaign.run
+
+    def run_or_fail(campaign: Campaign) -> object:
+        if campaign.m == 1:
+            raise UnansweredError("Disk full", 507)
+        return run(campaign)
+
+    monkeypatch.setattr(fakes, "_BATCH", 4)
+    monkeypatch.setattr(Campaign, "run", run_or_fail)
+    with class_server(tmp_path / "class.db", NETWORK, 0, ROUND) as server:
+        httpx.post(f"{server.url}/rounds/class/reports", json={"reports": [0]}, trust_env=False)
+        attack = "/class/attack?share=0.9&target=0"
+        refused = call(server.url, "POST", attack, **token(server))
+        pressed = press(server)
+        state = call(server.url, "GET", "/class", **token(server)).json()
+        n = call(server.url, "GET", "/rounds/class").json()["n"]
+    assert (refused.status_code, pressed.status_code) == (507, 507)
+    assert refused.json()["detail"] == "8 of 9 fake reports were sent: Disk full"
+    assert "Not sent: the server cannot store it." in pressed.text
+    assert (state["fakes"], n) == (8, 9)
 
 
 def test_ctrl_c_leaves_only_the_named_file(
@@ -126,7 +179,12 @@ def test_ctrl_c_leaves_only_the_named_file(
         assert wait_for_line(process, f"Teacher: {link[0]}#/rounds/class?class=")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-        last = f"The round is in {database}." if options else "Nothing was kept."
+        last = "Nothing was kept."
+        if options:
+            last = (
+                f"The round is in {database}.\n"
+                f"To look at it: ldprecover serve --database-url sqlite:///{database}"
+            )
         assert (process.returncode, out, err) == (0, "", f"Stopped.\n{last}\n")
         assert_nothing_remains(temporary)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["class.db"]
@@ -142,11 +200,19 @@ def test_ctrl_c_leaves_only_the_named_file(
         ("class --question Which?", "give a file of answers and --question, or neither"),
         ("class --host school", "--host must be an IPv4 address, not 'school'"),
         ("class --host 0.0.0.0", "--host must be one address: phones are shown it"),
-        ("class --keep old.db", "old.db exists: name another file with --keep"),
+        ("class --keep old.db", "cannot write old.db: it exists; delete it, or name another file"),
+        ("class --keep no/x.db", "cannot write no/x.db: there is no folder no"),
+        ("class none.txt", "there is no file none.txt"),
+        ("class one.txt --question Which?", "give at least two items, not 1"),
+        ("survey one.txt --question Which?", "give at least two items, not 1"),
+        ("round open x --epsilon 1 --item tea", "give at least two items, not 1"),
+        ("class two.txt --question ''", "--question must be a text of 1 to 300 characters"),
     ],
 )
 def test_rejects_what_cannot_be_served(run: Run, line: str, message: str) -> None:
     Path("old.db").touch()
+    Path("one.txt").write_text("tea\n")
+    Path("two.txt").write_text("tea\ncoffee\n")
     assert run(line).fails(2) == message
 
 
