@@ -63,7 +63,9 @@ def test_network_has_the_survey_alone(lesson: ClassServer, tmp_path: Path) -> No
     app = create_app(local_settings("key", tmp_path / "none.db"), practice=True)
     constants = {path for path in vars(paths).values() if str(path).startswith("/")}
     own = {"/class", "/class/attack", "/page/index.html", "/rounds/current", "/rounds/class/x"}
-    calls = {path.format(round="class") for path in {*app.openapi()["paths"], *constants}}
+    calls = {
+        path.format(round="class", form="class") for path in {*app.openapi()["paths"], *constants}
+    }
     assert len(calls) > 20
     for path in calls | own:
         for method in ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"):
