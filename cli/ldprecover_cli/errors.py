@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from ldprecover.items import label_indices, quoted
 
@@ -79,6 +79,19 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
         if isinstance(error, FileExistsError) and file.is_file():
             reason = "it exists; delete it, or name another file"
         raise UsageError(f"cannot {action} {file}: {reason}") from error
+
+
+@contextmanager
+def new_file(file: Path, permissions: int = 0o666) -> Iterator[TextIO]:
+    """Yield a new file for text in UTF-8; delete it if the block raises or the disk is full."""
+    with file_errors("write", file):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
+                yield stream
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
 
 
 def check_new(file: Path) -> None:

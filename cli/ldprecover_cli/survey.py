@@ -1,14 +1,14 @@
 """`survey`: open a round over a list and print the link of its survey, or one link a ticket."""
 
 import csv
-import os
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 from typer import Argument, Option
 
-from ldprecover_cli.errors import UsageError, check_new, file_errors
+from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Column,
@@ -39,7 +39,8 @@ def survey(
     column: Column = None,
     encoding: Encoding = "utf-8",
     users: Annotated[
-        int | None, Option(help="People that you expect; 10,000 when absent.", min=1)
+        int | None,
+        Option(help="People that you expect; those with tickets, or 10,000, when absent.", min=1),
     ] = None,
     epsilon: Annotated[
         float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
@@ -86,6 +87,8 @@ def survey(
 
     if output is not None and tickets is None:
         raise UsageError("--output is for the links of --tickets")
+    if output is not None and output.suffix != ".csv":
+        raise UsageError(f"--output takes a file that ends in .csv, not {output}")
     if epsilon > MAX_EPSILON:
         raise UsageError(
             f"--epsilon: the survey sends no report above {MAX_EPSILON:g}: take that or less, and "
@@ -102,20 +105,30 @@ def survey(
     note(str(expected))
     if expected.drowns and not (yes or json):
         confirm_opening()
-    with connected(url, key) as client:
-        opened = client.open_round(
-            name=name,
-            question=question,
-            title=title,
-            thanks=thanks,
-            protocol=protocol,
-            epsilon=epsilon,
-            items=labels,
-            access="open" if tickets is None else "ticket",
-        )
-        link = f"{client.url}/page/survey.html?round={opened.name}{'&shuffle' * shuffle}"
-        if links is not None:
-            _write_links(links, link, client.mint_tickets(opened.id, tickets or 0))
+    # Create the file first: a round cannot be opened again.
+    opened, file_of_links = None, nullcontext() if links is None else new_file(links, 0o600)
+    try:
+        with connected(url, key) as client, file_of_links as stream:
+            opened = client.open_round(
+                name=name,
+                question=question,
+                title=title,
+                thanks=thanks,
+                protocol=protocol,
+                epsilon=epsilon,
+                items=labels,
+                access="open" if tickets is None else "ticket",
+            )
+            link = f"{client.url}/page/survey.html?round={opened.name}{'&shuffle' * shuffle}"
+            if stream is not None:
+                _write_links(stream, link, client.mint_tickets(opened.id, tickets or 0))
+    except BaseException:
+        if opened is not None:
+            note(
+                f"{opened.name} is open, but {links} is not written: `ldprecover admin ticket "
+                f"{opened.name} --count {tickets}` makes its tickets."
+            )
+        raise
     if json:
         print_json(opened)
         return
@@ -128,12 +141,8 @@ def survey(
     )
 
 
-def _write_links(path: Path, link: str, tickets: Iterable[str]) -> None:
-    """Write links with their tickets to a new file that only its owner can read."""
-    with file_errors("write", path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-            rows = csv.writer(stream)
-            rows.writerow(["link", "ticket"])
-            # After the hash: browsers send that part to no server, so no log has the ticket.
-            rows.writerows([f"{link}#ticket={ticket}", ticket] for ticket in tickets)
+def _write_links(stream: TextIO, link: str, tickets: Iterable[str]) -> None:
+    rows = csv.writer(stream)
+    rows.writerow(["link", "ticket"])
+    # After the hash: browsers send that part to no server, so no log has the ticket.
+    rows.writerows([f"{link}#ticket={ticket}", ticket] for ticket in tickets)

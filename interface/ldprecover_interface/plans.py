@@ -64,14 +64,16 @@ class PlannedProtocol(Message):
 
 class PlannedAccuracy(Message):
     """How exact one item's share of 1/d is with the best protocol. The margin is half the interval
-    of 95 %; `_for_point` makes it 1 percentage point, `_for_share` the average share, 1/d, with at
-    most these items. A number is null if it is not needed or if none is enough.
+    of 95 %, `largest_margin` that of any share; `_for_point` makes the margin 1 percentage point,
+    `_for_share` the average share, 1/d, with at most these items. A number is null if it is not
+    needed or if none is enough.
     """
 
     sentence: Text
     domain_size: int
     users: int
     margin: float
+    largest_margin: float
     users_for_point: int | None
     items_for_point: int | None
     epsilon_for_share: float | None

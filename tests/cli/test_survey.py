@@ -1,12 +1,16 @@
 """`ldprecover survey`: from a file to a link, or to one link a person."""
 
 import csv
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run, Terminal
 from tests.conftest import ServerProcess
 
+from ldprecover_cli.errors import UsageError
+from ldprecover_cli.result.table_files import write_table
 from ldprecover_client import Reporter
 
 QUESTION = "Which of these did you buy last?"
@@ -52,6 +56,35 @@ def test_writes_a_link_for_each_ticket(
     assert len({row["ticket"] for row in rows}) == 3
     Reporter(server.url, opened["id"], ticket=rows[0]["ticket"]).report("soup")
     assert "links.csv: it exists" in on_server(line, "--question", QUESTION).fails(2)
+    Path("links.csv").write_text("\n".join(["link;ticket", *(f";{r['ticket']}" for r in rows[1:])]))
+    assert "2 genuine users" in on_server(f"sim users {name} --tickets links.csv").succeeds().out
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Files take no more than 20,000 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_opens_no_round_if_it_cannot_create_the_file(on_server: Run, name: str) -> None:
+    Path("food.txt").write_text("soup\nsalad\n")
+    line = f"survey food.txt --name {name} --question Q --tickets 2 -o absent/links.csv"
+    assert "cannot write absent/links.csv" in on_server(line).err
+    assert on_server(f"round show {name}").code == 1
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_full_disk_leaves_no_cut_file(on_server: Run, name: str) -> None:
+    Path("food.txt").write_text("soup\nsalad\n")
+    result = on_server(f"survey food.txt --name {name} --question Q --tickets 500")
+    assert result.code == 2
+    assert f"`ldprecover admin ticket {name} --count 500` makes its tickets." in result.err
+    with pytest.raises(UsageError, match="large"):
+        write_table(Path("results.csv"), {"item": ["label"] * 5000})
+    assert {path.name for path in Path().iterdir()} == {"food.txt"}
 
 
 def test_asks_on_a_terminal_where_noise_exceeds_the_average(
@@ -72,6 +105,7 @@ def test_asks_on_a_terminal_where_noise_exceeds_the_average(
     ("options", "message"),
     [
         ("--output links.csv", "--output is for the links of --tickets"),
+        ("--tickets 2 --output links.xlsx", "a file that ends in .csv, not links.xlsx"),
         ("--epsilon 3", "no report above 2: take that or less"),
     ],
 )

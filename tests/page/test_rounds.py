@@ -199,6 +199,14 @@ def test_fresh_round_says_how_to_report(visitor: Visitor, server: ServerProcess)
     assert answer.status_code == 202, "what is shown for curl is a report"
     address = page.get_by_role("link", name="Open the survey").get_attribute("href")
     assert address == f"{server.url}/page/survey.html?round={name}"
+    name = server.open_round("oue", 2.5, domain_size=5, access="ticket")["name"]
+    page = visitor.open(f"#/rounds/{name}")
+    page.get_by_role("img", name="QR code").wait_for()
+    text = page.locator("main").inner_text()
+    assert f"ldprecover sim users {name} --tickets tickets.txt --url {server.url}" in text
+    assert f"0 {name} --url {server.url} --ticket TICKET --max-epsilon 2.5\n" in text
+    assert f'"{name}", ticket="TICKET", max_epsilon=2.5).report("0")' in text
+    assert "curl" not in text
 
 
 def test_closed_round_without_reports_offers_nothing(
@@ -254,7 +262,10 @@ def test_empty_server_offers_a_sample_round(
         visitor = new_visitor(process.url)
         visitor.expects = {401}
         visitor.open("#/rounds?key=of-before").get_by_text("the key of this link").wait_for()
-        page = visitor.open(f"#/rounds?key={ADMIN_KEY}")
+        page = visitor.page
+        page.keyboard.press("Escape")
+        page.evaluate(f"location.hash = '#/rounds?key={ADMIN_KEY}'")  # without a reload
+        page.get_by_role("button", name="Key: admin").wait_for()
         page.get_by_text("This server has no rounds yet.").wait_for()
         assert "key" not in page.url
         page.get_by_text("ldprecover demo", exact=True).wait_for()

@@ -1,15 +1,13 @@
 """`admin key`: access keys in the server's database."""
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
-from ldprecover_cli.errors import file_errors
+from ldprecover_cli.errors import new_file
 from ldprecover_cli.grammar import group
 from ldprecover_cli.options import DatabaseUrl, Json
 from ldprecover_cli.output import console, note, plain_table, print_json
@@ -44,25 +42,12 @@ def create_key(
 
     with database(database_url) as settings, ExitStack() as stack:
         # Open the file first: a key that cannot be written would be lost, and still be valid.
-        file = None if output is None else stack.enter_context(_new_file(output))
+        file = None if output is None else stack.enter_context(new_file(output, 0o600))
         key = ldprecover_server.create_key(settings, scope=scope, name=name)
         typer.echo(key, file)
     article = "A" if scope == "report" else "An"
     place = "" if output is None else f", in {output}"
     note(f"{article} {scope} key of {database_file(settings) or 'the database'}{place}")
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[TextIO]:
-    """Yield a new file that only its owner can read; delete it if the block raises."""
-    with file_errors("write", path):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
-        try:
-            yield file
-        except BaseException:
-            path.unlink()
-            raise
 
 
 def list_keys(*, database_url: DatabaseUrl = None, json: Json = False) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ldprecover_cli.errors import CommandError, UsageError, check_new, file_errors
+from ldprecover_cli.errors import CommandError, UsageError, check_new, new_file
 
 if TYPE_CHECKING:
     from ldprecover_interface.results import Columns
@@ -35,7 +35,8 @@ def check_table_file(path: Path | None) -> None:
 
 def write_table(path: Path, columns: "Columns") -> None:
     """Write columns; CSV is that of the server, after a byte order mark for spreadsheets."""
-    with file_errors("write", path), path.open("xb") as file:
+    with new_file(path) as text:
+        file = text.buffer
         if path.suffix == ".csv":
             from ldprecover_interface.csv import to_csv
 

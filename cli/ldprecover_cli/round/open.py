@@ -146,6 +146,7 @@ def open_round(
         from ldprecover.planning import accuracy
 
         note(str(accuracy(len(labels or range(domain_size or 0)), epsilon, users)))
+    from ldprecover_client.ledger import MAX_TOTAL_EPSILON
     from ldprecover_client.reporter import MAX_EPSILON
 
     if MAX_EPSILON < epsilon <= 10:  # the server rejects more
@@ -176,8 +177,12 @@ def open_round(
         f"{name} is open: {len(opened.items):,} items, {protocol}{why}, "
         f"epsilon {epsilon:g}.\n"
         + (f"Question: {plain(opened.question)}\n" if opened.question else "")
-        + f"Survey: {client.url}/page/survey.html?round={name}\n" * (opened.access != "key")
-        + f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}\n"
+        + f"Survey: {client.url}/page/survey.html?round={name}\n"
+        * (opened.access != "key" and epsilon <= MAX_EPSILON)
+        + f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}"
+        + f" --max-epsilon {epsilon:g}" * (epsilon > MAX_EPSILON)
+        + f" --max-total-epsilon {epsilon:g}" * (epsilon > MAX_TOTAL_EPSILON)
+        + "\n"
         f"To see its results: ldprecover result frequencies {name}",
         soft_wrap=True,
     )

@@ -17,27 +17,34 @@ if TYPE_CHECKING:
 Tickets = Annotated[
     Path | None,
     Option(
-        help="For a round of tickets: text file with one ticket a line, one for each user. "
-        "Without --users, every ticket has a user.",
+        help="For a round of tickets: text file with one ticket a line, one for each user, or "
+        "the links of `ldprecover survey`. Without --users, every ticket has a user.",
         metavar="FILE",
     ),
 ]
 
 
 def read_tickets(file: Path | None) -> tuple[str, ...] | None:
-    """Return the tickets of a text file; None without a file.
+    """Return the tickets of a text file or a table; None without a file.
 
     Raises UsageError for other text and duplicates.
     """
     from ldprecover_client.calls import TICKET
+    from ldprecover_client.tables import open_table
 
     if file is None:
         return None
     lines = read_lines(file)
+    first = 1
+    if lines and not TICKET.fullmatch(lines[0]) and "ticket" in lines[0]:  # a table
+        first = 2
+        with open_table(file, "ticket") as table:
+            position = table.need(("ticket",))
+            lines = [str(ticket) for _, (ticket,) in table.rows([position])]
     while lines and not lines[-1]:
         lines.pop()  # editors leave empty lines at the end
     tickets: set[str] = set()
-    for line, text in enumerate(lines, 1):
+    for line, text in enumerate(lines, first):
         if not TICKET.fullmatch(text):
             raise UsageError(
                 f"line {line} of {file} must be a ticket, as `ldprecover admin ticket` prints them"

@@ -14,14 +14,16 @@ from ldprecover.protocols import MAX_EPSILON
 
 _POINT = 0.01
 _NORMAL = NormalDist().inv_cdf(0.975)
+_CLIENT_EPSILON = 2.0  # ldprecover_client.reporter.MAX_EPSILON
 
 
 @dataclass(frozen=True)
 class Accuracy:
     """The accuracy of one item's share, of 1/d, in a round with its best protocol.
 
-    `margin` is half the width of the interval of 95 %, as a frequency. `users_for_point` and
-    `items_for_point` are how many users, or at most how many items, make it one percentage point.
+    `margin` is half the width of the interval of 95 %, as a frequency, and `largest_margin` that
+    of the share between 0 and 1 whose interval is widest. `users_for_point` and `items_for_point`
+    are how many users, or at most how many items, make `margin` one percentage point.
     `epsilon_for_share` and `items_for_share` make it the average share of the items, 1/d. Each is
     None if it is already, or if no number does. `str` gives the sentence.
     """
@@ -29,6 +31,7 @@ class Accuracy:
     domain_size: int
     users: int
     margin: float
+    largest_margin: float
     users_for_point: int | None
     items_for_point: int | None
     epsilon_for_share: float | None
@@ -36,19 +39,23 @@ class Accuracy:
 
     @property
     def drowns(self) -> bool:
-        """Whether the margin exceeds the average share, 1/d."""
-        return self.margin * self.domain_size > 1
+        """Whether the margin exceeds the average share, 1/d, both with two digits."""
+        return _rounded(self.margin) > _rounded(1 / self.domain_size)
 
     def __str__(self) -> str:
-        people = f"{self.users:,} people"
+        people, needs = (
+            ("1 person", "needs") if self.users == 1 else (f"{self.users:,} people", "need")
+        )
+        margin, largest = _points(self.margin), _points(self.largest_margin)
+        large = "" if margin == largest else f", a large one up to ± {largest}"
         text = (
-            f"With {people} each share is ± {_points(self.margin)} points (95 %); "
+            f"With {people} each share is ± {margin} points (95 %){large}; "
             "smaller shares drown in the noise."
         )
         if self.drowns:
             text += f" The average share, {_points(1 / self.domain_size)} points, does." + _ways(
-                f"To see it, {people} need ",
-                self.epsilon_for_share and f"ε {self.epsilon_for_share:g}",
+                f"To see it, {people} {needs} ",
+                self.epsilon_for_share and _budget(self.epsilon_for_share),
                 self.items_for_share and f"at most {self.items_for_share:,} items",
             )
         return text + _ways(
@@ -69,7 +76,10 @@ def accuracy(
     """
     names = None if protocols is None else list(protocols)
 
-    margin = _NORMAL * choose(domain_size, epsilon, users, names).best.standard_error
+    best = choose(domain_size, epsilon, users, names).best
+    margin = _NORMAL * best.standard_error
+    # The variance is linear in the share, so its maximum is at an end.
+    largest = _NORMAL * math.sqrt(max(float(best.oracle.variance(f, users)) for f in (0.0, 1.0)))
 
     def noise(items: int, budget: float, allowed: list[str] | None) -> float:
         try:
@@ -87,13 +97,13 @@ def accuracy(
     if margin > _POINT:
         enough_users = math.ceil(users * (margin / _POINT) ** 2)
         enough_items = most_items(lambda d: noise(d, epsilon, names) > _POINT)
-    if margin * domain_size > 1:
+    if _rounded(margin) > _rounded(1 / domain_size):
         steps = (tenth / 10 for tenth in range(int(10 * epsilon) + 1, int(10 * MAX_EPSILON) + 1))
         average = 1 / domain_size
         enough_epsilon = next((e for e in steps if noise(domain_size, e, names) <= average), None)
         items_to_see = most_items(lambda d: noise(d, epsilon, names) * d > 1)
     ways = enough_users, enough_items, enough_epsilon, items_to_see
-    return Accuracy(domain_size, users, margin, *ways)
+    return Accuracy(domain_size, users, margin, max(margin, largest), *ways)
 
 
 def _ways(start: str, *ways: object) -> str:
@@ -101,8 +111,18 @@ def _ways(start: str, *ways: object) -> str:
     return f" {start}{enough}." if enough else ""
 
 
+def _budget(epsilon: float) -> str:
+    limit = f" (clients send at most {_CLIENT_EPSILON:g} unless told)"
+    return f"ε {epsilon:g}{limit if epsilon > _CLIENT_EPSILON else ''}"
+
+
+def _rounded(share: float) -> float:
+    """Return a share in points, with two digits."""
+    return float(f"{100 * share:.2g}")
+
+
 def _points(share: float) -> str:
-    return f"{float(f'{100 * share:.2g}'):,g}"
+    return f"{_rounded(share):,g}"
 
 
 def _rounded_up(number: int) -> int:

@@ -6,21 +6,27 @@ import pytest
 
 from ldprecover import frequency_oracle
 from ldprecover.planning import accuracy
+from ldprecover.planning.accuracy import _CLIENT_EPSILON
+from ldprecover_client.reporter import MAX_EPSILON
 
 
 def test_sentence_names_margin_and_ways_to_one_point() -> None:
     expected = accuracy(290, 1.0, 5000)
     assert str(expected) == (
-        "With 5,000 people each share is ± 5.4 points (95 %); smaller shares drown in the noise. "
-        "The average share, 0.34 points, does. To see it, 5,000 people need ε 5.4, or at most "
-        "19 items. For ± 1 point: 145,000 people."
+        "With 5,000 people each share is ± 5.4 points (95 %), a large one up to ± 5.6; smaller "
+        "shares drown in the noise. The average share, 0.34 points, does. To see it, 5,000 people "
+        "need ε 5.4 (clients send at most 2 unless told), or at most 19 items. For "
+        "± 1 point: 145,000 people."
     )
     assert not accuracy(19, 1.0, 5000).drowns
     assert not accuracy(290, 5.4, 5000).drowns
     assert accuracy(290, 5.3, 5000).drowns
     assert expected == accuracy(290, 1.0, 5000, ["llh"])  # the best of all
     assert accuracy(290, 1.0, 5000, ["grr"]).margin > 5 * expected.margin
-    assert "± 360 points" in str(accuracy(20, 1.0, 1))
+    assert "With 1 person each share is ± 360 points" in str(accuracy(20, 1.0, 1))
+    assert "need ε 1.9, or" in str(accuracy(4, 1.5, 25))
+    assert not accuracy(20, 1.0, 4950).drowns, "both are 5 points as shown"
+    assert MAX_EPSILON == _CLIENT_EPSILON
     assert expected.drowns
     few = accuracy(50, 2.0, 20_000, ["grr"])
     assert few.items_for_point is not None
@@ -39,6 +45,9 @@ def test_numbers_give_a_margin_of_one_point(protocol: str) -> None:
         return 1.96 * math.sqrt(float(oracle.variance(1 / items, n)))
 
     assert expected.margin == pytest.approx(margin(d, users), rel=1e-3)
+    oracle = frequency_oracle(protocol, epsilon, d)
+    largest = max(float(oracle.variance(f / 100, users)) for f in range(101))
+    assert expected.largest_margin == pytest.approx(1.96 * math.sqrt(largest), rel=1e-3)
     assert expected.users_for_point is not None
     assert margin(d, expected.users_for_point) == pytest.approx(0.01, rel=1e-3)
     if items := expected.items_for_point:

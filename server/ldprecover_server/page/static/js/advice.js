@@ -4,7 +4,7 @@ import { get, isAbort, sentenceOf } from "./api.js";
 import { numeric } from "./chart/frame.js";
 import { table } from "./chart/table.js";
 import { action, fill, h, notice } from "./dom.js";
-import { bytes, count, percent, plural, points } from "./format.js";
+import { MAX_EPSILON, bytes, count, percent, plural, points } from "./format.js";
 import { link } from "./router.js";
 
 const PAUSE = 300; // milliseconds between the last key and the request
@@ -39,6 +39,11 @@ export function advice(form, wanted, use, propose, signal) {
       fill(
         said,
         plans.length > 0 && sentence(plans[0], accuracy),
+        wish.epsilon > MAX_EPSILON &&
+          notice(
+            "bad",
+            `Surveys send no report above ε = ${MAX_EPSILON}, other clients only if told to.`,
+          ),
         protocols(plans, use, signal),
         h("p", {}, h("a", { href: link(["plan"], wish) }, "All of the plan")),
       );

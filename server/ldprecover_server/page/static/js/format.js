@@ -25,6 +25,9 @@ export function bytes(value) {
   return `${number(size)} ${units[0]}`;
 }
 
+/** The largest ε that surveys and clients take unless told otherwise. */
+export const MAX_EPSILON = 2;
+
 /** A number with at most `digits` significant digits. */
 export function number(value, digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";

@@ -76,5 +76,4 @@ async function takeKey() {
 }
 
 setUp();
-await takeKey();
-start(main, VIEWS, { nav: showNav, failed: showFailure });
+start(main, VIEWS, { nav: showNav, failed: showFailure, prepare: takeKey });

@@ -45,10 +45,11 @@ export function setQuery(changes) {
  *
  * A view is `{path: "rounds", label, title, load}`; `load(path)` gives a module whose `show({main, path, query, signal})`
  * fills `main`; `path` is what follows the view's own, and `signal` aborts when the view is left. `failed(main, error)`
- * shows what went wrong.
+ * shows what went wrong. `prepare()` comes first, and may change the address.
  */
-export function start(main, views, { nav, failed }) {
+export function start(main, views, { nav, failed, prepare }) {
   const open = async () => {
+    await prepare();
     const { path, query } = parse(location.hash);
     if (path.length === 0) {
       history.replaceState(null, "", link([views[0].path]));

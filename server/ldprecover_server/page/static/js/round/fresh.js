@@ -3,7 +3,7 @@
 import { get, isAbort, sentenceOf } from "../api.js";
 import { code } from "../code.js";
 import { field, fill, h } from "../dom.js";
-import { number } from "../format.js";
+import { MAX_EPSILON, number } from "../format.js";
 import { help } from "../help.js";
 import { qrCode } from "./qr.js";
 
@@ -13,21 +13,36 @@ const REACH = /^(localhost|127\.|\[::1\])/.test(location.hostname)
   : location.protocol === "https:"
     ? "Anyone with this address can answer."
     : "Browsers report by https only: put the server behind an address with https.";
-const MAX_EPSILON = 2; // that of the client
+const MAX_TOTAL_EPSILON = 4; // that of the client's ledger
 const ACCESS = {
   open: "Anyone can report.",
   key: "Reports need a report key: the operator makes one with ldprecover admin key. The survey takes no key.",
   ticket:
-    "Reports need tickets: the operator makes them with ldprecover admin ticket. The survey asks for one.",
+    "Reports need tickets: the operator makes them with ldprecover admin ticket. The survey asks for one, unless #ticket=TICKET ends its address.",
 };
 
 /** Show how to report to a round, and what to expect of it. */
 export function howToReport(round, signal) {
-  const { name, access, items } = round;
+  const { name, access, epsilon, items } = round;
   const value = items[0];
   const survey = `${SERVER}/page/survey.html?round=${encodeURIComponent(name)}`;
   const json = JSON.stringify;
-  const example = rawReport(round);
+  const example = access === "ticket" ? null : rawReport(round); // a ticket decides its seed
+  const isOpen = access === "open";
+  const isHigh = epsilon > MAX_EPSILON;
+  const options = [
+    `--url ${SERVER}`,
+    !isOpen && `--${access} ${access.toUpperCase()}`,
+    isHigh && `--max-epsilon ${epsilon}`,
+    epsilon > MAX_TOTAL_EPSILON && `--max-total-epsilon ${epsilon}`,
+  ]
+    .filter(Boolean)
+    .join(" ");
+  const python = `${isOpen ? "" : `, ${access}="${access.toUpperCase()}"`}${isHigh ? `, max_epsilon=${epsilon}` : ""}`;
+  const script = [
+    !isOpen && `${access}: "${access.toUpperCase()}"`,
+    isHigh && `maxEpsilon: ${epsilon}`,
+  ].filter(Boolean);
   return h(
     "div",
     {},
@@ -67,19 +82,25 @@ export function howToReport(round, signal) {
         { class: "card" },
         h("h2", {}, "Try it out"),
         h("p", { class: "quiet" }, "These reports stay in the round."),
-        code("Simulate 5,000 users", `ldprecover sim users ${name} --users 5000 --url ${SERVER}`),
+        code(
+          "Simulate 5,000 users",
+          access === "ticket"
+            ? `ldprecover admin ticket ${name} --count 5000 --url ${SERVER} > tickets.txt
+ldprecover sim users ${name} --tickets tickets.txt --url ${SERVER}`
+            : `ldprecover sim users ${name} --users 5000 --url ${SERVER}${access === "key" ? " --key KEY" : ""}`,
+        ),
         code(
           "Send one report",
           `ldprecover send value ${
             value.startsWith("-")
-              ? `--url ${SERVER} -- ${quoted(value)} ${name}`
-              : `${quoted(value)} ${name} --url ${SERVER}`
+              ? `${options} -- ${quoted(value)} ${name}`
+              : `${quoted(value)} ${name} ${options}`
           }`,
         ),
         example &&
           code(
             "curl, an example of a raw report",
-            `curl ${SERVER}/rounds/${name}/reports -H 'Content-Type: application/json' \\
+            `curl ${SERVER}/rounds/${name}/reports -H 'Content-Type: application/json' ${access === "key" ? "-H 'Authorization: Bearer KEY' " : ""}\\
   -d '${json(example)}'`,
           ),
       ),
@@ -91,13 +112,13 @@ export function howToReport(round, signal) {
           "Python",
           `from ldprecover_client import Reporter
 
-Reporter(${json(SERVER)}, ${json(name)}).report(${json(value)})`,
+Reporter(${json(SERVER)}, ${json(name)}${python}).report(${json(value)})`,
         ),
         code(
           "JavaScript",
           `import { Reporter } from "${SERVER}/page/client/ldprecover.js";
 
-await new Reporter(${json(SERVER)}, ${json(name)}).report(${json(value)});`,
+await new Reporter(${json(SERVER)}, ${json(name)}${script.length ? `, { ${script.join(", ")} }` : ""}).report(${json(value)});`,
         ),
       ),
     ),
