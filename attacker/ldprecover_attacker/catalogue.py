@@ -38,7 +38,7 @@ def attack_options(name: str) -> dict[str, bool]:
         hint = plugin_hint("ldprecover.attacks", str(name))
         raise ParameterError(
             f"attack must be one of {', '.join(sorted(ATTACKS))}, not {name!r}"
-            f"{hint or did_you_mean(name, ATTACKS)}"
+            f"{hint or did_you_mean(name, ATTACKS) or '; a plugin must be installed'}"
         )
     return {field.name: field.default is MISSING for field in fields(ATTACKS[name])}
 

@@ -261,7 +261,7 @@ def count_values(name: str, values: Iterable[Any], source: str, least: int = 1) 
     if len(items) < 2 <= len(counts):
         raise DatasetError(
             f"{name}: only {len(items)} of {len(counts)} values have at least {least} users; "
-            "--least 1 takes all, --items reads a list, and a column of counts must be called count"
+            "least 1 takes all, and a column of counts must be called count"
         )
     if all(item.isdecimal() for item in items):
         items.sort(key=int)
@@ -277,6 +277,12 @@ def label_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return value.strip()
+    if isinstance(value, tuple):  # by `value_counts` of a frame
+        if len(value) == 1:
+            return label_of(value[0])
+        raise DatasetError(
+            f"a value must be a text or a number, not {value!r:.40}; dict(pairs) gives counts"
+        )
     if value is None or value != value:
         return ""
     if isinstance(value, float) and value.is_integer():

@@ -12,6 +12,7 @@ name, and methods and attacks by "module:name".
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from ldprecover._checks import did_you_mean
 from ldprecover.errors import ParameterError, PluginError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
 from ldprecover.recovery import METHODS, Method
@@ -150,7 +152,8 @@ def ensure(name: object, registry: Registry) -> None:
             raise PluginError(f"{prefix}{error}") from error
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            raise PluginError(f"{name!r} cannot be loaded: {reason}") from error
+            near = did_you_mean(attribute, vars(sys.modules.get(module, object)))
+            raise PluginError(f"{name!r} cannot be loaded: {reason}{near}") from error
         if name not in OBJECTS:
             LOADED[registry.group, name] = module
 

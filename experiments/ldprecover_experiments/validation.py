@@ -66,6 +66,8 @@ class Form(BaseModel):
 
 def _plain(value: Any) -> Any:
     """Return numbers of numpy, also in lists, as Python's."""
+    if isinstance(value, np.ndarray | range):
+        value = np.asarray(value).tolist()
     if isinstance(value, list | tuple):
         return type(value)(map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value

@@ -204,6 +204,10 @@ def test_name_of_a_function_is_not_in_the_seed(
         errors.append([each.mse for each in outcomes])
     assert names == ["__main__:first", "__main__:first", "__main__:second"]
     assert errors == 3 * errors[:1]
+    one = {**keys, "attacks": {"name": "mga", "targets": 2}, "beta": np.array([0.1])}
+    study = Study.of(one, data={"cat": 6, "dog": 4, "newt": 2})
+    assert [(cell.data, cell.beta) for cell in study.cells] == [("data", 0.1)]
+    assert Study.of(one, data="zipf").cells[0].data == "zipf"
     main.__file__ = "<stdin>"
     assert AttackSpec(name=main.__dict__["first"]).code is None
     for jobs in (0, None, "1", True):
@@ -262,6 +266,16 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (lambda r: r.recover(lambda f, oracle: f * np.nan), "the result of <lambda> "),
         (lambda r: r.recover("string:digits"), "string:digits: a method must be a Method or a "),
         (lambda r: Study.of({"attacks": "string:digits", "methods": "norm-sub"}), "string:digits"),
+        (lambda r: Study.of({"attacks": "mgaa", "methods": "norm-sub"}), "did you mean 'mga-a'?"),
+        (lambda r: r.attack("json:dumpz"), "did you mean 'dump'?"),
+        (
+            lambda r: Study.of({"attacks": "x1", "methods": "norm-sub"}),
+            "a plugin must be installed",
+        ),
+        (
+            lambda r: Study.of({"attacks": "mga", "methods": "norm-sub", "eta": "auto"}),
+            "eta of a study must be numbers",
+        ),
     ],
 )
 def test_rejects_what_is_no_attack_and_no_method(

@@ -168,7 +168,7 @@ def test_variant_depends_on_the_methods() -> None:
         ('attacks = ["bribe"]', "attack must be none or one of aa, apa"),
         (
             'attacks = [{name = "mga", targets = 102}]',
-            "cities has 102 items; the experiments need more than 102",
+            "cities has 102 items, too few for attacks with 102 targets",
         ),
         ('attacks = [{name = "mga", targets = ["Oz"]}]', "no item is labelled 'Oz'"),
         (

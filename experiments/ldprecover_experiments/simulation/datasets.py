@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ldprecover._checks import did_you_mean
+from ldprecover._checks import check_whole, did_you_mean
 from ldprecover_client import DATASETS, Dataset, DatasetError, load_dataset
 from ldprecover_client.datasets import count_values, label_of, table_dataset
-from ldprecover_client.tables import Row, Table
+from ldprecover_client.tables import Row, Table, column_key
 from ldprecover_experiments.simulation.synthetic_data import WORLDS
 
 _ORIGIN = "values in memory"
@@ -53,8 +53,22 @@ def dataset_of(
         dataset_of({"cat": 6000, "dog": 3000, "newt": 500})
         dataset_of(np.array(["cat", "dog", "cat"]), name="pets")
     """
+    data, least = _dataset(source, column, name, encoding, least), check_whole("least", least, 1)
+    is_frequent = data.counts >= least
+    if least == 1 or is_frequent.all():
+        return data
+    items = tuple(item for item, keep in zip(data.items, is_frequent, strict=True) if keep)
+    rare = f"{data.source}; {len(data.items) - len(items)} of fewer than {least} users left out"
+    return Dataset(data.name, items, data.counts[is_frequent], rare)
+
+
+def _dataset(
+    source: Any, column: str | None, name: str | None, encoding: str, least: int
+) -> Dataset:
     if isinstance(source, Dataset):
         return source
+    if isinstance(source, bytes | bytearray):
+        raise DatasetError("bytes are no values: write [b'tea', b'milk'], one a user")
     if isinstance(source, str) and source in WORLDS and column is None:
         return WORLDS[source]()
     if isinstance(source, str | os.PathLike):
@@ -68,29 +82,34 @@ def dataset_of(
     if isinstance(source, Mapping):
         numbers: Any = list(source.values())
         return Dataset(called, tuple(map(label_of, source)), numbers, _ORIGIN)
-    index = getattr(getattr(source, "index", None), "dtype", None)  # of a pandas Series
-    is_counted = getattr(source, "name", "") in ("count", "proportion")  # by `value_counts`
-    is_label = index is not None and (index.kind not in "iu" or source.index.name is not None)
-    if is_label and source.name == "count" and source.dtype.kind in "iu":
-        counts = Counter(dict(zip(source.index, source.tolist(), strict=True)))
-        return count_values(called, counts, _ORIGIN)
-    if (is_label or is_counted) and source.dtype.kind in "iuf":
-        raise DatasetError(
-            f"{called}: numbers by label may be counts or values: dict(series) for counts, "
-            "series.to_numpy() for one value a user"
-        )
     if callable(getattr(type(source), "collect", None)):
         raise DatasetError(
             f"{called}: a {type(source).__name__} holds no values yet; collect it first"
         )
     names = getattr(source, "column_names", getattr(source, "columns", None))
     if names is not None:
+        if len({*map(str, names)}) < len(names) or not len(names):
+            raise DatasetError("the columns of a frame must be one or more, each of another name")
+        if column is not None and column_key(column) not in map(column_key, names):
+            present = (
+                did_you_mean(column, map(str, names)) or f"; it has {', '.join(map(str, names))}"
+            )
+            raise DatasetError(f"{name or 'data'} has no column {column!r}{present:.200}")
         return table_dataset(
             _frame(called, {name: source[name] for name in names}), column, _ORIGIN, least
         )
     if column is not None:
         raise DatasetError(f"there is no column {column!r}")
+    if _by_label(source) and source.name == "count" and source.dtype.kind in "iu":
+        counts = Counter(dict(zip(source.index, source.tolist(), strict=True)))
+        return count_values(called, counts, _ORIGIN, least)
     return count_values(called, _values(called, source), _ORIGIN, least)
+
+
+def _by_label(source: Any) -> bool:
+    """Return whether the index of a Series or frame of pandas may be labels."""
+    index = getattr(getattr(source, "index", None), "dtype", None)
+    return index is not None and (index.kind not in "iu" or source.index.name is not None)
 
 
 def _frame(name: str, columns: Mapping[Any, Any]) -> Table:
@@ -104,6 +123,12 @@ def _frame(name: str, columns: Mapping[Any, Any]) -> Table:
 
 
 def _values(name: str, source: Any) -> Iterable[Any]:
+    is_counted = getattr(source, "name", "") in ("count", "proportion")  # by `value_counts`
+    if (_by_label(source) or is_counted) and source.dtype.kind in "iuf":
+        raise DatasetError(
+            f"{name}: numbers by label may be counts or values: dict(series) for counts, "
+            "series.to_numpy() for one value a user"
+        )
     arrow = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
     if arrow and find_spec("pyarrow") is not None:
         import pyarrow as pa
@@ -118,7 +143,7 @@ def _values(name: str, source: Any) -> Iterable[Any]:
     if hasattr(source, "to_numpy"):
         source = source.to_numpy()
     if hasattr(source, "__array__"):  # also a Categorical
-        source = np.asarray(source)
+        source = np.asanyarray(source)  # a masked value is None in its list
     if isinstance(source, np.ndarray):
         if source.ndim != 1:
             raise DatasetError(f"{name}: values must be one-dimensional, one a user")

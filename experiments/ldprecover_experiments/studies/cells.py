@@ -71,8 +71,8 @@ def load_genuine_users(
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
     if len(dataset.items) <= targets:
         raise ParameterError(
-            f"{dataset.name} has {len(dataset.items)} items; the experiments need more than "
-            f"{targets}"
+            f"{dataset.name} has {len(dataset.items)} items, too few for attacks with {targets} "
+            f"targets ({TARGETS} by default): give fewer targets"
         )
     counts = Population.of(dataset, n, 0, "apportioned").counts
     return GenuineUsers(dataset.name, dataset.items, counts, dataset.source)

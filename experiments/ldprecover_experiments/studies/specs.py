@@ -12,8 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator
 
 from ldprecover import ParameterError
+from ldprecover._checks import did_you_mean
 from ldprecover.plugins import METHOD_REGISTRY, ensure, name_of
-from ldprecover.recovery import METHODS, Method
+from ldprecover.recovery import METHODS, Method, RecoveryRequest
 from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
 from ldprecover_attacker.plugins import ATTACK_REGISTRY
 from ldprecover_experiments.validation import Form, suggestion
@@ -64,6 +65,7 @@ class AttackSpec(Form):
         if name not in ATTACKS and name not in _OF_NO_ATTACK:
             raise ParameterError(
                 f"attack must be none or one of {', '.join(sorted(ATTACKS))}, not {name!r}"
+                f"{did_you_mean(name, ATTACKS) or '; a plugin must be installed'}"
             )
         return name
 
@@ -172,6 +174,8 @@ class MethodSpec(Form):
     def model_post_init(self, context: Any, /) -> None:
         """Raise ParameterError for options that the method does not have."""
         METHODS[self.method].checked(self.options)
+        if self.eta not in (None, "true"):
+            RecoveryRequest("ldprecover", eta=self.eta)  # raises for an eta outside its range
 
     @property
     def reads_reports(self) -> bool:

@@ -20,7 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover._checks import check_whole
@@ -67,13 +67,23 @@ def _plain_name(name: str) -> str:
 
 def _source(source: Any, folder: Path = Path()) -> Any:
     """Return a source of `dataset_of`; files are relative to the folder. Raises DatasetError."""
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) and any(isinstance(each, str) for each in source.values()):
         form = DataForm.of_mapping(source)
         options = form.model_dump(exclude={"file"})
         return dataset_of(folder / form.file, **options)
     if isinstance(source, tuple):
         return dataset_of(*source)
-    return folder / source if isinstance(source, str) and source not in NAMES else source
+    if isinstance(source, str):
+        return source if source in NAMES else folder / source
+    return source if isinstance(source, Path) else dataset_of(source)
+
+
+def _eta(eta: Any) -> Any:
+    if isinstance(eta, str):
+        raise ParameterError(
+            f"eta of a study must be numbers, not {eta!r}: methods take such an eta"
+        )
+    return eta
 
 
 _PRESETS = Path(__file__).parent / "presets"
@@ -106,7 +116,7 @@ class Study(Form):
     protocols: OneOrMore[str] = PROTOCOLS
     epsilon: OneOrMore[float] = (EPSILON,)
     beta: OneOrMore[float] = (BETA,)
-    eta: OneOrMore[float] = (ETA,)
+    eta: OneOrMore[Annotated[float, BeforeValidator(_eta)]] = (ETA,)
     users: Annotated[int, Field(ge=1)] | None = None
     trials: Annotated[int, Field(ge=1)] = 10
     seed: Annotated[int, Field(ge=0)] = 0
@@ -137,14 +147,15 @@ class Study(Form):
         document: Mapping[str, Any],
         folder: Path | None = None,
         *,
-        data: Sequence[Any] | None = None,
+        data: Any = None,
     ) -> Self:
         """Return the study of a mapping with the keys of a TOML file.
 
-        `data` replaces its data sets, by data in memory for example. Raises ParameterError.
+        `data` replaces its data sets: a source of `dataset_of`, or a list of them. Raises
+        ParameterError and DatasetError.
         """
-        own = listed(document.get("data", "cities")) if data is None else data
-        sources = [_source(source, folder or Path()) for source in own]
+        own = document.get("data", "cities") if data is None else data
+        sources = [_source(source, folder or Path()) for source in listed(own)]
         return cls.of_mapping({**document, "data": sources})
 
     def model_post_init(self, context: Any, /) -> None:
