@@ -38,15 +38,21 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
   async function attack({ elements: { share, target } }) {
     const targets = [...target.selectedOptions].map(({ value }) => `target=${value}`);
     const path = `class/attack?share=${share.value / 100}&${targets.join("&")}`;
-    const { fakes } = await post(path, undefined, options);
-    fill(said, `${plural(fakes, "report")} of the round are fake now.`);
+    const { fakes, sent } = await post(path, undefined, options);
+    const reports = await reportCount();
+    const why = reports ? "they have that share already" : "nobody has reported yet";
+    fill(
+      said,
+      sent ? "" : `No fake report was sent: ${why}. `,
+      reports > 0 && known(fakes, reports),
+    );
   }
 
   async function recover() {
     const [{ fakes, targets }, reports] = await Promise.all([get("class", options), reportCount()]);
     const raised = targets.map((index) => isolated(round.items[index])).join(", ");
-    const fake = `${count(fakes)} of ${plural(reports, "report")} are fake, and raise ${raised}.`;
-    fill(said, fakes ? `${fake} LDPRecover, told both, takes them out.` : "No report is fake.");
+    const told = ` They raise ${raised}. LDPRecover, told both, takes them out.`;
+    fill(said, known(fakes, reports), fakes > 0 && told, " Other cheats are not counted.");
     compare(targets, fakes / Math.max(1, reports - fakes));
   }
 
@@ -54,7 +60,10 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
   if (!addresses) return;
   const { students, fake } = addresses;
   const folded = (title, ...children) => h("details", {}, h("summary", {}, title), children);
-  const truth = round.items.length <= MOST_ASKED && truthForm(round.items, setTruth);
+  const truth =
+    round.items.length <= MOST_ASKED
+      ? truthForm(round.items, setTruth)
+      : h("p", {}, `Hands are counted for up to ${MOST_ASKED} answers; these are more.`);
   const items = round.items.map((label, index, { length }) =>
     h("option", { value: index, selected: index === length - 1 }, label),
   );
@@ -82,6 +91,7 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
           field(
             "Fake reports, % of all",
             h("input", { type: "number", name: "share", value: 30, ...range }),
+            "a goal: the missing ones are sent",
           ),
           h("button", { type: "submit" }, "Attack"),
           h("button", { type: "button", class: "main", onclick: trying(recover) }, "Recover"),
@@ -93,11 +103,17 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
           qrCode(fake),
           h("p", { class: "mono" }, fake),
         ),
-        truth && folded("The truth, by a show of hands", truth),
+        folded("The truth, by a show of hands", truth),
       ),
     ),
   );
   poll(look, SECONDS, signal);
+}
+
+/** How many reports are known to be fake; true also when more come. */
+function known(fakes, reports) {
+  const some = `${fakes ? count(fakes) : "None"} of the first ${plural(reports, "report")}`;
+  return `${some} ${fakes > 1 ? "are" : "is"} known to be fake.`;
 }
 
 /** A number an item, by a show of hands; the truth is drawn when there is one. */
