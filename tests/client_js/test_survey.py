@@ -20,7 +20,11 @@ from ldprecover import RoundParameters, frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
 
 THANKS = "Thank you: your report is counted."
-REFUSED = "This browser has reported already. A second report would tell more of you."
+REFUSED = (
+    "This browser has reported already. A second report would tell more of you. "
+    "Another person takes a private window or another browser."
+)
+EARLIER = "The report made earlier in this browser is counted, and no new answer."
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +111,8 @@ def test_survey_reports_once(visitor: Visitor, service: ServerProcess, site: str
     assert page.get_by_label("<b>pasta</b>").input_value() == "<b>pasta</b>"
     press(page, "<b>pasta</b>")
     says(page, THANKS)
-    press(page, "soup")
-    says(page, REFUSED)
+    assert page.locator("#form").is_hidden()
+    assert page.locator("#status").evaluate("(each) => each === document.activeElement")
     page.reload()
     says(page, REFUSED)
     assert page.get_by_role("button", name="Report").count() == 0
@@ -127,6 +131,7 @@ def test_survey_shows_the_texts_of_the_round(
     opened = service.open_round(items=["pea", "leek"], **texts)
     page = visitor.open(survey(site, service, opened["id"]))
     page.get_by_role("heading", name="Which <b>soup</b>?").wait_for()
+    assert page.locator("#question").get_attribute("lang") == ""
     assert page.title() == "Lunch"
     assert page.get_by_text("Lunch", exact=True).is_visible()
     press(page, "pea")
@@ -236,7 +241,8 @@ def test_two_pages_make_one_report(visitor: Visitor, service: ServerProcess, sit
         page.evaluate("setTimeout(() => document.querySelector('button').click(), 300)")
     for page in pages:
         page.wait_for_function(
-            f"{[THANKS, REFUSED]}.includes(document.getElementById('status').textContent)"
+            f"{[THANKS, REFUSED, EARLIER]}.includes("
+            "document.getElementById('status').textContent.trim())"
         )
     assert service.frequencies(opened["id"])["n"] == 1
 
@@ -250,7 +256,9 @@ def test_survey_of_closed_round_shows_no_form(
     page.get_by_label("soup").check()
     service.close_round(opened["id"]).raise_for_status()
     page.get_by_role("button", name="Report").click()
-    says(page, "The round is closed; nothing of this submission is stored")
+    says(page, "This round is closed, and the report of this browser is not counted.")
+    page.reload()
+    says(page, "This round is closed, and the report of this browser is not counted.")
     late = service.open_round("grr", items=["soup", "salad"])
     service.close_round(late["id"]).raise_for_status()
     page = visitor.open(survey(site, service, late["name"]))
@@ -290,6 +298,8 @@ def test_survey_of_many_items_is_searched(
     options.filter(has_text="São Paulo").click()
     assert field.input_value() == "São Paulo"
     field.fill("são tomé")  # typed out: the one answer with these letters
+    page.get_by_text("Chosen: Sao Tome").wait_for()
+    assert options.count() == 0
     page.get_by_role("button", name="Report").click()
     says(page, THANKS)
     assert visitor.wrong == []
@@ -349,27 +359,85 @@ def test_survey_of_too_high_epsilon_shows_no_form(
     assert page.get_by_role("button", name="Report").count() == 0
 
 
-def test_survey_asks_for_a_ticket(visitor: Visitor, service: ServerProcess, site: str) -> None:
+def test_survey_sends_kept_report_and_no_new_answer(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    """A used ticket leaves the report pending; another person opens another ticket's link.
+
+    Random words of 0 let GRR keep the item, so that the two reports differ.
+    """
+    no_chance = "Crypto.prototype.getRandomValues = (array) => array.fill(0)"
+    visitor.context.add_init_script(no_chance)
     opened = service.open_round("grr", items=["soup", "salad"], access="ticket")
     minted = service.http.post(
-        f"/rounds/{opened['id']}/tickets", json={"count": 1}, headers=service.admin
+        f"/rounds/{opened['id']}/tickets", json={"count": 2}, headers=service.admin
     )
-    page = visitor.open(f"{survey(site, service, opened['id'])}#ticket={minted.text.strip()}")
-    page.get_by_label("soup").check()
-    page.get_by_label("Your ticket").fill("")
-    page.get_by_role("button", name="Report").click()
-    page.get_by_text("Enter your ticket.").wait_for()
-    page.reload()
+    used, unused = minted.text.split()
+    address = survey(site, service, opened["id"])
+    with visitor.context.browser.new_context() as context:
+        context.add_init_script(no_chance)
+        first = Visitor(context).open(f"{address}#ticket={used}")
+        press(first, "soup")
+        says(first, THANKS)
+    page = visitor.open(address)
+    field = page.get_by_label("Your ticket")
+    page.get_by_label("salad").check()
+    for text, fault in (("", "Enter your ticket."), ("nonsense", "a ticket must be 22 characters")):
+        field.fill(text)
+        page.get_by_role("button", name="Report").click()
+        page.get_by_text(fault).wait_for()
+    page.get_by_role("button", name="Report").wait_for()
+    field.fill(f" {used[:-1]}{'A' if used[-1] != 'A' else 'Q'} ")
+    for _ in range(2):
+        page.get_by_role("button").click()
+        says(page, "This is no ticket of this survey.")
+        assert page.get_by_role("radio").count() == 0
+    field.fill(used)
+    page.get_by_role("button").click()
+    says(page, "This ticket was used already, for another report.")
+    page = visitor.open(f"{address}#ticket={unused}")
+    says(page, "A report made earlier in this browser has not arrived.")
+    says(page, "The button sends the kept report, under this ticket, and no new answer.")
+    says(page, "Another person takes a private window")
+    assert page.get_by_label("Your ticket").input_value() == unused
+    assert page.get_by_role("radio").count() == 0
+    page.get_by_role("button", name="Send the kept report").click()
+    says(page, EARLIER)
+    assert service.frequencies(opened["id"])["counts"] == [1, 1]
+
+
+def test_survey_says_at_the_start_that_no_report_can_be_made(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    """Two reports of epsilon 2 are all that a ledger allows."""
+    rounds = [service.open_round("grr", 2.0, items=["soup", "salad"]) for _ in range(3)]
+    for opened in rounds[:2]:
+        page = visitor.open(survey(site, service, opened["id"]))
+        press(page, "soup")
+        says(page, THANKS)
+    page = visitor.open(survey(site, service, rounds[2]["id"]))
+    page.get_by_text("(The total ε would be 6, above 4.)").wait_for()
+    assert page.get_by_role("button", name="Report").count() == 0
+    page.goto(survey(site, service, "missing"))
+    page.get_by_text("There is no survey under this link").wait_for()
+    page.add_init_script("delete Window.prototype.indexedDB; delete window.indexedDB")
+    page.goto(survey(site, service, rounds[0]["id"]))
+    page.get_by_text("A report needs a browser that stores data").wait_for()
+
+
+def test_survey_says_that_it_tries_again(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    opened = service.open_round(items=["soup", "salad"])
+    page = visitor.context.new_page()
+    page.clock.install()
+    page.goto(survey(site, service, opened["id"]))
     page.get_by_label("soup").wait_for()
-    assert page.get_by_label("Your ticket").input_value() == minted.text.strip()
-    page = visitor.open(survey(site, service, opened["id"]))
-    page.get_by_label("Your ticket").fill("nonsense")
-    press(page, "soup")
-    says(page, "a ticket must be 22 characters")
-    page.get_by_label("Your ticket").fill(f" {minted.text.strip()} ")
-    press(page, "soup")
-    says(page, THANKS)
-    assert service.frequencies(opened["id"])["n"] == 1
+    page.route("**/reports", lambda route: route.abort())
+    with page.expect_request("**/reports"):
+        press(page, "soup")
+    page.clock.run_for(5_000)
+    says(page, "No answer yet: this page tries again.")
 
 
 def test_classic_script_reports_with_local_storage(
@@ -423,7 +491,7 @@ def test_page_over_plain_http_reports_to_practice_rounds(visitor: Visitor) -> No
     assert not page.evaluate("crypto.subtle || navigator.locks")
     assert page.get_by_role("button", name="Report").count() == 0
     page.goto(f"{survey}True")
-    page.get_by_text("Practice: others on this network could change this page.").wait_for()
+    page.get_by_text("Practice: others on this network could change this page").wait_for()
     press(page, "soup")
     says(page, THANKS)
     assert reports in ([b"\0\0\0\0"], [b"\1\0\0\0"])

@@ -48,6 +48,7 @@ export function combobox(items) {
     "input",
     { id: "item", type: "text", autocomplete: "off", spellcheck: false, autocapitalize: "off" },
     {
+      lang: "",
       role: "combobox",
       "aria-autocomplete": "list",
       "aria-expanded": "false",
@@ -85,7 +86,7 @@ export function combobox(items) {
     return input.setAttribute("aria-activedescendant", option.id);
   }
 
-  function suggest() {
+  function suggest(event) {
     const found = matches(folded, input.value);
     const options = found.slice(0, SHOWN).map((i) => {
       const option = make(
@@ -93,13 +94,16 @@ export function combobox(items) {
         { id: `option-${i}` },
         { role: "option", "aria-selected": "false" },
       );
-      option.append(make("bdi", { textContent: items[i] }));
+      option.append(make("bdi", { textContent: items[i], lang: "" }));
       option.addEventListener("click", () => choose(i));
       return option;
     });
     list.replaceChildren(...options);
     active = -1;
-    show(options.length > 0);
+    // Once an answer is typed out, an open list would only cover the button.
+    const isWhole = event && found.length === 1 && folded[found[0]] === fold(input.value);
+    show(options.length > 0 && !isWhole);
+    if (isWhole) return say(items[found[0]]);
     const number = found.length.toLocaleString("en");
     const more = found.length > SHOWN ? `, the first ${SHOWN} are shown: type more to search` : "";
     suggested.textContent = found.length
@@ -107,10 +111,14 @@ export function combobox(items) {
       : "No answer has this text.";
   }
 
+  function say(item) {
+    suggested.replaceChildren("Chosen: ", make("bdi", { textContent: item, lang: "" }));
+  }
+
   function choose(i) {
     input.value = items[i];
     show(false);
-    suggested.textContent = `Chosen: ${items[i]}`;
+    say(items[i]);
     input.dispatchEvent(new Event("change", { bubbles: true }));
   }
 

@@ -5,19 +5,17 @@
 // The server must list the page's origin in LDPRECOVER_CORS_ORIGINS; without one it is that of the
 // page, at page/survey.html?round=lunch. With &shuffle each visitor sees the answers in an order
 // drawn at random. A ticket may follow, where no server logs it: #ticket=….
-import { AlreadyReportedError, Ledger, MAX_EPSILON, Reporter } from "../ldprecover.js";
-import { Retries, UnansweredError, browserStore } from "../ldprecover.js";
+import { ArgumentError, Ledger, LedgerError, UnansweredError } from "../ldprecover.js";
+import { MAX_EPSILON, MAX_TOTAL_EPSILON, Reporter, Retries, browserStore } from "../ldprecover.js";
 import { attackerSuccessRate } from "../src/protocols.js";
 import { shuffled, wordsFrom } from "../src/words.js";
 import { combobox } from "./combobox.js";
 
 const RADIOS = 14; // items; more are searched
+const PATIENCE = 5000; // milliseconds without an answer
 const query = new URLSearchParams(`${location.search}&${location.hash.slice(1)}`);
-const element = Object.fromEntries(
-  "title question practice promise exact privacy form items fault status"
-    .split(" ")
-    .map((id) => [id, document.getElementById(id)]),
-);
+const element = {};
+for (const each of document.querySelectorAll("[id]")) element[each.id] = each;
 const { form, status } = element;
 
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
@@ -27,7 +25,7 @@ function choice(label) {
   const input = make("input", { type: "radio", name: "item", value: label });
   input.setAttribute("aria-describedby", "fault");
   const line = make("label");
-  line.append(input, make("bdi", { textContent: label }));
+  line.append(input, make("bdi", { textContent: label, lang: "" }));
   return line;
 }
 
@@ -77,9 +75,31 @@ function complain(input, place, text) {
 const root = new URL(document.documentElement.dataset.server ?? "/", location.href).href;
 const server = query.get("server") ?? root;
 
-const REPORTED = "This browser has reported already. A second report would tell more of you.";
+const OTHERS = "Another person takes a private window or another browser.";
+const REPORTED = `This browser has reported already. A second report would tell more of you. ${OTHERS}`;
+const RESENT = "The report made earlier in this browser is counted, and no new answer. ";
 
-function unreachable(error) {
+/** Sentences for users, by the slug of a problem or the name of an error. */
+const SENTENCES = {
+  "idempotency-key-reused": "This ticket was used already, for another report. Enter another one.",
+  "invalid-ticket": "This is no ticket of this survey. Check it, or ask for another one.",
+  "round-not-found": "There is no survey under this link: it is not whole, or the survey is gone.",
+  AccessError: "This survey takes no tickets: open its link without one.",
+  ArgumentError: "This ticket is not whole: a ticket must be 22 characters, a dot, and 22 more.",
+  EpsilonSpentError: `Earlier reports of this browser tell as much of you as it allows. ${OTHERS}`,
+  InvalidAnswerError: "No server of this survey answers here. Check the link and your connection.",
+  LedgerError: "This browser stores no data now. Reload the page to see whether you reported.",
+  UnansweredError: "The server does not answer. Look at your connection, and press again later.",
+};
+
+const message = (error) => SENTENCES[error.slug] ?? SENTENCES[error.name] ?? error.message;
+
+/** The sentence for an error before the form is there. */
+function obstruction(error) {
+  if (error instanceof ArgumentError) return `This link does not work: ${error.message}.`;
+  if (error instanceof LedgerError)
+    return "A report needs a browser that stores data for this page: allow that, or take another.";
+  if (!(error instanceof UnansweredError) || error.status) return message(error);
   if (new URL(server).origin === location.origin)
     return `The server does not answer: ${server}. It may have stopped, or the connection is gone.`;
   return (
@@ -88,11 +108,10 @@ function unreachable(error) {
   );
 }
 
-function message(error) {
-  if (error instanceof AlreadyReportedError) return REPORTED;
-  if (error instanceof UnansweredError)
-    return "No answer yet. Your report is kept here: press again, and the same one is sent.";
-  return [error.message, error.note].filter(Boolean).join(": ");
+/** Say what happens to the report, and the operator's thanks. */
+function say(text, thanks = "") {
+  status.replaceChildren(text, make("span", { textContent: thanks, lang: "" }));
+  status.scrollIntoView({ block: "nearest" });
 }
 
 /**
@@ -112,8 +131,8 @@ function promise(round) {
       ? "Your answer may be replaced by chance before it leaves this device."
       : "This protects you little: chance rarely replaces your answer before it leaves this device.";
   element.promise.textContent =
-    `${replaced} Whoever sees the report and knows no more of you guesses right in at most ` +
-    `${right} of ${count(cases)} cases; blind, in ${blind}.`;
+    `${replaced} If all answers are equally likely, whoever sees the report guesses right in at ` +
+    `most ${right} of ${count(cases)} cases; blind, in ${blind}.`;
   const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
   element.exact.textContent =
     `Whatever is sent would be at most ${Number(times.toPrecision(3))} times as likely under this ` +
@@ -125,70 +144,94 @@ function promise(round) {
 
 /** Whether the server says that a round is closed. A server that cannot say will refuse the report. */
 async function isClosed({ id }) {
-  try {
-    const answer = await fetch(new URL(`rounds/${id}`, `${server.replace(/\/+$/, "")}/`));
-    return (await answer.json()).state === "closed";
-  } catch {
-    return false;
-  }
+  const answer = fetch(new URL(`rounds/${id}`, `${server.replace(/\/+$/, "")}/`));
+  const state = answer.then((response) => response.json()).then((fields) => fields.state);
+  return (await state.catch(() => null)) === "closed";
+}
+
+/** Return why a new report cannot be made, or null. */
+async function obstacle(round, spent) {
+  const { access, epsilon, practice } = round;
+  const total = Number((spent + epsilon).toPrecision(12));
+  if (access === "key") return "This round takes reports from programs with a key, not from here.";
+  if (!practice && epsilon > MAX_EPSILON)
+    return `This round asks for ε = ${epsilon}. This survey sends no report above ${MAX_EPSILON}.`;
+  if (!practice && total > MAX_TOTAL_EPSILON)
+    return `${SENTENCES.EpsilonSpentError} (The total ε would be ${total}, above ${MAX_TOTAL_EPSILON}.)`;
+  return (await isClosed(round)) ? "This round is closed: it takes no more reports." : null;
 }
 
 async function start() {
+  element.promise.textContent = "Asking the server what it collects.";
   const name = query.get("round") ?? "current";
-  const reader = new Reporter(server, name, { retries: new Retries({ total: 5 }) });
-  const round = await reader.round().catch((error) => {
-    throw error instanceof UnansweredError && !error.status ? Error(unreachable(error)) : error;
-  });
+  const ledger = new Ledger(browserStore());
+  const reader = new Reporter(server, name, { ledger, retries: new Retries({ total: 5 }) });
+  const round = await reader.round();
   document.title = round.title ?? round.question ?? document.title;
-  element.question.textContent = round.question ?? document.title;
-  if (round.question && round.title) {
-    element.title.textContent = round.title;
-    element.title.hidden = false;
-  }
+  Object.assign(element.question, { textContent: round.question ?? document.title, lang: "" });
+  if (round.question && round.title)
+    Object.assign(element.title, { textContent: round.title, lang: "", hidden: false });
   element.practice.hidden = !round.practice;
   promise(round);
-  const entry = (await reader.ledger.entries()).find((each) => each.roundId === round.id);
-  if (entry && entry.state !== "pending") {
-    status.textContent = REPORTED;
-    return;
-  }
-  const isTooHigh = !round.practice && round.epsilon > MAX_EPSILON;
-  if (!entry && (isTooHigh || (await isClosed(round)))) {
-    element.promise.textContent = isTooHigh
-      ? `This round asks for ε = ${round.epsilon}. This survey sends no report above ${MAX_EPSILON}.`
-      : "This round is closed: it takes no more reports.";
-    element.privacy.hidden = true;
-    return;
-  }
-  if (entry)
-    status.textContent = "Your report has not arrived yet: press again to send the same one.";
-  // A class has few people, so its rounds need a large epsilon, and one browser answers several.
-  const unlimited = { maxTotalEpsilon: Infinity };
-  const limits = round.practice
-    ? { maxEpsilon: Infinity, ledger: new Ledger(browserStore(), unlimited) }
-    : {};
+  const find = async () => (await ledger.entries()).find((each) => each.roundId === round.id);
+  let entry = await find();
+  const reason = entry ? null : await obstacle(round, await ledger.spent());
+  if (reason) throw Error(reason);
   const chooser = choices(round.items);
   const ticket = round.access === "ticket" ? ticketField() : null;
-  form.hidden = false;
+  const ticketSent = () => (ticket ? ticket.input.value.trim() : query.get("ticket")) || null;
+
+  /** Show what the ledger's entry lets the user do, after a sentence of what went wrong. */
+  async function show(sentence) {
+    entry = await find();
+    element.items.hidden = Boolean(entry);
+    form.hidden = element.items.hidden && entry.state !== "pending";
+    if (!entry) return say(sentence);
+    if (form.hidden) {
+      const rejected = `The server rejected the report of this browser: ${entry.reason}.`;
+      const late = "This round is closed, and the report of this browser is not counted.";
+      return say(entry.state === "accepted" ? REPORTED : (await isClosed(round)) ? late : rejected);
+    }
+    element.send.textContent = "Send the kept report";
+    const which = entry.openTries ? "its first" : "this";
+    const under = ticketSent() === entry.ticket ? "" : `, under ${which} ticket`;
+    const kept = sentence || "A report made earlier in this browser has not arrived.";
+    return say(`${kept} The button sends the kept report${under}, and no new answer. ${OTHERS}`);
+  }
+
   form.addEventListener("change", () => complain(chooser.input, element.fault, ""));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const item = chooser.value();
-    const sent = ticket?.input.value.trim() || (ticket ? null : query.get("ticket"));
+    const item = entry ? round.items[0] : chooser.value(); // a kept report ignores it
+    const sent = ticketSent();
     const isMissing = ticket && !entry && !sent;
     if (ticket) complain(ticket.input, ticket.fault, isMissing ? "Enter your ticket." : "");
     complain(chooser.input, element.fault, item === null ? chooser.fault : "");
     if (item === null || isMissing) return;
-    status.textContent = "Reporting.";
+    say("Reporting.");
+    const wait = setTimeout(say, PATIENCE, "Reporting. No answer yet: this page tries again.");
+    // A class has few people, so its rounds need a large epsilon, and one browser answers several.
+    // If a kept report is gone meanwhile, no other is made.
+    const limits = round.practice ? [Infinity, Infinity] : [MAX_EPSILON, MAX_TOTAL_EPSILON];
+    const [maxEpsilon, total] = limits;
+    const limit = { maxTotalEpsilon: entry ? Number.MIN_VALUE : total };
+    const options = { ticket: sent, maxEpsilon, ledger: new Ledger(browserStore(), limit) };
     try {
-      await new Reporter(server, name, { ticket: sent, ...limits }).report(item);
-      status.textContent = round.thanks ?? "Thank you: your report is counted.";
+      const receipt = await new Reporter(server, name, options).report(item);
+      form.hidden = true;
+      const thanks = round.thanks ? "" : "Thank you: your report is counted.";
+      say(receipt.resent ? RESENT : thanks, round.thanks);
+      status.focus();
     } catch (error) {
-      status.textContent = message(error);
+      await show(message(error));
+    } finally {
+      clearTimeout(wait);
     }
   });
+  await show("");
 }
 
 start().catch((error) => {
-  element.promise.textContent = message(error);
+  element.promise.textContent = obstruction(error);
+  element.privacy.hidden = true;
 });
