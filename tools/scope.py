@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 246_000,
+    "source tokens": 246_200,
     "test tokens": 335_500,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_000,
     "columns of the table of rounds": 24,

@@ -245,12 +245,12 @@ class Ingest:
             return self._store(group)
         except ServiceError as error:
             self._is_failing = True
-            _log.warning("a group of %d submissions was not stored: %s", len(group), error)
+            _log.warning("a group of submissions (%d) was not stored: %s", len(group), error)
             return dict.fromkeys(group, error)
         except BaseException:  # noqa: BLE001
             # The writer must survive it: the next groups must be stored.
             protocols = ", ".join(sorted({submission.oracle.protocol for submission in group}))
-            _log.exception("a group of %d submissions of %s failed", len(group), protocols)
+            _log.exception("a group of submissions (%d) of %s failed", len(group), protocols)
             rounds = {submission.seq for submission in group}
             if len(rounds) == 1:
                 return dict.fromkeys(group, InternalError())

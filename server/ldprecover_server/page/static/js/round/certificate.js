@@ -155,8 +155,8 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
     ask,
     /** The certificate that is shown, null before the first and after an error; undefined if the protocol has none. */
     get: () => (root.hidden ? undefined : answer),
-    /** What the assumed share of fake reports could do at most, in a sentence; "" without a certificate. */
-    most: () => (answer ? mostText(answer) : ""),
+    /** What the assumed share of fake reports could do at most, in a sentence; "" without one that is a report. */
+    most: () => (answer && answer.n * answer.malicious_share >= 1 ? mostText(answer) : ""),
     /** The proven share of fake reports, null before the first answer. */
     least: () => least,
     isPending: () => running !== null,
