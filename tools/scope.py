@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 246_200,
-    "test tokens": 335_500,
+    "source tokens": 246_540,
+    "test tokens": 335_880,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_000,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
     "commands": 31,
     "settings": 26,
     "problem types": 40,
-    "words in docs": 48_700,
+    "words in docs": 48_730,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

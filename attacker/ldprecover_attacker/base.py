@@ -21,9 +21,8 @@ MODELS = ("crafted", "sampled")
 _USERS = "m, the number of malicious users,"
 
 _ONE_HOT = (
-    "a one-hot OLH report cannot travel: a report is a (seed, bucket) pair, and one that supports "
-    "an item supports"
-    " every other item with probability 1/g as well"
+    "sampled reports of GRR and OUE are one-hot; a one-hot OLH report cannot travel, because one "
+    "that supports an item supports every other item with probability 1/g as well"
 )
 
 

@@ -37,7 +37,7 @@ def attack_class(value: object, name: str | None = None) -> type[Attack]:
         return type("_Named", (_Named,), {"name": name or value.name, "attack": value})
     expected = "must be an Attack or a function (oracle, rng, m) -> reports"
     if not callable(value):
-        raise ParameterError(f"an attack {expected}, not {value!r:.60}")
+        raise ParameterError(f"an attack {expected}, not {repr(value).partition(' at 0x')[0]:.60}")
     title = name or str(getattr(value, "__name__", type(value).__name__))
     try:
         targeted = "targets" in signature(value).parameters
@@ -61,7 +61,11 @@ class _Function(Attack):
         options = self._options(oracle.domain_size)
 
         def send(m: int, rng: Rng) -> Reports:
-            returned = self.function(oracle, rng, m, **options)
+            try:
+                returned = self.function(oracle, rng, m, **options)
+            except Exception as error:
+                error.add_note(f"in the attack {self.name}")
+                raise
             try:
                 reports = oracle.wire.checked(returned)
             except (ParameterError, ReportError) as error:

@@ -204,10 +204,21 @@ def test_name_of_a_function_is_not_in_the_seed(
         errors.append([each.mse for each in outcomes])
     assert names == ["__main__:first", "__main__:first", "__main__:second"]
     assert errors == 3 * errors[:1]
-    one = {**keys, "attacks": {"name": "mga", "targets": 2}, "beta": np.array([0.1])}
+    one: dict[str, Any] = {
+        **keys,
+        "attacks": {"name": "mga", "targets": 2},
+        "beta": np.array([0.1]),
+    }
     study = Study.of(one, data={"cat": 6, "dog": 4, "newt": 2})
     assert [(cell.data, cell.beta) for cell in study.cells] == [("data", 0.1)]
     assert Study.of(one, data="zipf").cells[0].data == "zipf"
+    one |= {"attacks": ["aa", {**one["attacks"], "label": "two"}], "trials": 2}
+    two = Study.of(one | {"epsilon": range(1, 3), "beta": [0.1, 0.2, 0.3]}, data="cities").run()
+    frame = two.to_frame(means=True)
+    assert set(frame.attack) == {"aa", "two"}
+    assert (frame.mse_se * 2**0.5).tolist() == pytest.approx(frame.mse_sd.tolist())
+    panels = [panel.get_title() for panel in two.plot().axes]
+    assert panels == ["cities, OUE, ε 1", "cities, OUE, ε 2"]
     main.__file__ = "<stdin>"
     assert AttackSpec(name=main.__dict__["first"]).code is None
     for jobs in (0, None, "1", True):
@@ -262,6 +273,8 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (lambda r: r.recover(etta=0.1), "no assumption 'etta'; did you mean 'eta'?"),
         (lambda r: simulate("cities", users=True), "must be an integer from 1"),
         (lambda r: r.recover(3), "a function (estimates, oracle) -> frequencies, not 3"),
+        (lambda r: r.recover(lambda f, o: f, eta=0.1), "a function is not given eta"),
+        (lambda r: r.attack(MGA([1]), targets=[2]), "give them to the attack alone"),
         (lambda r: r.recover(lambda f, oracle: f[:3]), "the result of <lambda> must be of the 4"),
         (lambda r: r.recover(lambda f, oracle: f * np.nan), "the result of <lambda> "),
         (lambda r: r.recover("string:digits"), "string:digits: a method must be a Method or a "),

@@ -358,12 +358,18 @@ class Method:
             return value
         expected = "must be a Method or a function (estimates, oracle) -> frequencies"
         if isinstance(value, type) or not callable(value):
-            raise ParameterError(f"a method {expected}, not {value!r:.60}")
+            raise ParameterError(
+                f"a method {expected}, not {repr(value).partition(' at 0x')[0]:.60}"
+            )
         function, title = value, name or str(getattr(value, "__name__", type(value).__name__))
         check_parameters(function, 2, f"{title} {expected}")
 
         def recover(inputs: RecoveryInputs) -> Recovery:
-            frequencies = function(inputs.poisoned.copy(), inputs.oracle)
+            try:
+                frequencies = function(inputs.poisoned.copy(), inputs.oracle)
+            except Exception as error:
+                error.add_note(f"in the method {title}")
+                raise
             size = inputs.oracle.domain_size
             return inputs.recovery(finite_vector(frequencies, f"the result of {title}", size), ())
 

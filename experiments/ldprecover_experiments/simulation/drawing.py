@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ldprecover_experiments.errors import ExperimentError
@@ -97,6 +98,8 @@ def legend(figure: "Figure") -> None:
     columns = max(
         1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, handles), default=1)))
     )  # inches
+    more = ceil(len(handles) / columns) - 3
+    figure.set_figheight(figure.get_figheight() + 0.17 * max(0, more))
     figure.legend(
         list(handles.values()),
         list(handles),

@@ -166,8 +166,9 @@ class SimulatedRound(LabelledEstimates):
         "module:name"; an Attack; or a function (oracle, rng, m) that returns m reports, which is
         given the indices of the targets too if it has a parameter `targets`. `targets` are labels
         or indices, or the number of targets to draw; those of an Attack are its own. `options` are
-        those of `ldprecover_attacker.make_attack`, for an attack by name. Raises ParameterError,
-        also for a round that is attacked already.
+        those of `ldprecover_attacker.make_attack`, for an attack by name; the model
+        "input" perturbs its items honestly. Raises ParameterError, also for a round that is
+        attacked already.
 
             r.attack(lambda oracle, rng, m: oracle.encode(rng.integers(3, size=m), rng))
         """
@@ -213,6 +214,11 @@ class SimulatedRound(LabelledEstimates):
             ensure(method, METHOD_REGISTRY)
             assumptions["method"] = method
         else:
+            if not isinstance(method, Method) and (assumptions or targets):
+                stated = min(assumptions, default="targets")
+                raise ParameterError(
+                    f"a function is not given {stated}: write it into the function"
+                )
             assumptions["own"] = method
         request = RecoveryRequest(targets=self._indices(targets), **assumptions)
         return SimulatedRecovery(self, self.round.recover(request))
@@ -224,9 +230,10 @@ class SimulatedRound(LabelledEstimates):
 
     @property
     def _caption(self) -> str:
+        n = self.round.genuine.n
         return (
             f"{self.parameters.protocol}, epsilon {self.parameters.epsilon:g}, "
-            f"{self.round.genuine.n:,} users, {self.round.malicious.n:,} malicious, "
+            f"{n:,} user{'s' * (n != 1)}, {self.round.malicious.n:,} malicious, "
             f"{len(self.items):,} items"
         )
 
@@ -244,16 +251,21 @@ class SimulatedRound(LabelledEstimates):
         return tuple(sorted(set(find_items(named, self.items))))
 
 
-def _instance(attack: object, targets: Targets | None, options: Mapping[str, Any]) -> Attack:
+def _instance(attack: object, targets: Targets | None, options: dict[str, Any]) -> Attack:
     """Return the attack that `SimulatedRound.attack` is given. Raises ParameterError."""
     if isinstance(attack, str):
         ensure(attack, ATTACK_REGISTRY)
-        return make_attack(attack, targets=targets, **options)
+        is_input = options.get("model") == "input"
+        chosen = options | {"model": None} if is_input else options
+        return make_attack(attack, targets=targets, input_poisoning=is_input, **chosen)
     if isinstance(attack, type):
         raise ParameterError(f"give an attack of the class, as {attack.__name__}(...)")
     if options:
         raise ParameterError(f"{min(options)} is an option of attacks by name")
     if isinstance(attack, Attack):
+        own = getattr(attack, "attack", attack)
+        if targets is not None and hasattr(own, "targets"):
+            raise ParameterError(f"{attack.name} has targets: give them to the attack alone")
         return attack
     kind = attack_class(attack)
     if not issubclass(kind, TargetedAttack):

@@ -130,6 +130,8 @@ class Cell:
     @property
     def label(self) -> str:
         """The text of the attack, with its report model unless that is the paper's."""
+        if self.attack.label:
+            return self.attack.label
         attack = str(self.attack).translate(str.maketrans("", "", '{}"'))  # such as: apa each: 4
         plain = self.attack.model == "one-hot" or not self.attack.malicious
         return attack if plain else f"{attack} ({self.attack.model})"

@@ -86,9 +86,9 @@ def _figures(
 def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Figure":
     """Return the figure of a study in which these parameters vary.
 
-    It has a panel for each data set and protocol. One varied parameter gives lines; several, or
-    none, give a group of bars for each setting. `number` is "mse" or "fg". Raises ParameterError,
-    and ExperimentError without matplotlib.
+    It has a panel for each data set, protocol and value of all varied parameters but the one with
+    most values, over which there are lines; without any, a group of bars for each setting.
+    `number` is "mse" or "fg". Raises ParameterError, and ExperimentError without matplotlib.
     """
     if number not in ("mse", "fg"):
         raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
@@ -98,20 +98,35 @@ def draw_results(means: Summary, parameters: Sequence[str], number: str) -> "Fig
 
 
 def _by_data(cells: Iterable[Cell], varied: Sequence[str]) -> list[list[Panel]]:
-    """Return a row of panels for each data set, with a panel for each protocol."""
-    data, protocols = (
-        dict.fromkeys(getattr(cell, key) for cell in cells) for key in ("data", "protocol")
-    )
+    """Return a panel for each protocol in a row for each data set and value of what varies, but for
+    the parameter with most values.
+    """
+    cells = list(cells)
+    by_size = sorted(varied, key=lambda key: len({getattr(cell, key) for cell in cells}))
+    split = ("data", *by_size[:-1])
+    protocols = dict.fromkeys(cell.protocol for cell in cells)
+    rows = dict.fromkeys(tuple(getattr(cell, key) for key in split) for cell in cells)
     return [
         [
             (
-                f"{plain_label(source)}, {protocol.upper()}",
-                [cell for cell in cells if (cell.data, cell.protocol) == (source, protocol)],
-                varied,
+                ", ".join(
+                    [plain_label(source), protocol.upper()]
+                    + [
+                        f"{AXES[key]} {value:g}"
+                        for key, value in zip(split[1:], values, strict=True)
+                    ]
+                ),
+                [
+                    cell
+                    for cell in cells
+                    if (cell.protocol, *(getattr(cell, key) for key in split))
+                    == (protocol, source, *values)
+                ],
+                by_size[-1:],
             )
             for protocol in protocols
         ]
-        for source in data
+        for source, *values in rows
     ]
 
 
@@ -143,10 +158,10 @@ def _draw_lines(
     for attack, style in zip(attacks, cycle(("-", "--", ":")), strict=False):
         line = [i for i, cell in enumerate(cells) if cell.label == attack]
         x = [getattr(cells[i], varied[0]) for i in line]
-        for method, look in looks.items():
+        for number, (method, look) in enumerate(looks.items()):
             y = [heights[method][i] for i in line]
             label = plain_label(", ".join([look["label"], attack][: len(attacks)]))
-            colour = look.get("colour")
+            colour = look.get("colour", f"C{number}")
             panel.plot(x, y, style, label=label, color=colour, marker=".", linewidth=1)
     panel.set_xlabel(AXES[varied[0]])
 

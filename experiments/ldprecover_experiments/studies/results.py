@@ -97,11 +97,27 @@ class Results:
         except ValueError as error:
             raise ParameterError(f"these are not the results of a study: {error}") from error
 
-    def to_frame(self) -> Any:
+    def to_frame(self, *, means: bool = False) -> Any:
         """Return a pandas data frame with a row for each cell and method.
 
-        Raises ImportError without pandas.
+        Its columns are the fields of Cell and Outcome, and the model of the attack. With `means` it
+        has a row for each setting and method: the number of trials, the means over them of `mse`,
+        `fg` and `malicious_mse`, and of `mse` the standard deviation between trials `mse_sd` and
+        the standard error of the mean `mse_se`, None for one trial. Raises ImportError without
+        pandas.
         """
+        if means:
+            averages = [
+                cell.columns
+                | {"method": method}
+                | asdict(mean)
+                | {"mse_se": mean.mse_sd and mean.mse_sd / mean.trials**0.5}
+                for cell, by_method in self.means.items()
+                for method, mean in by_method.items()
+            ]
+            return data_frame(
+                {name: [row[name] for row in averages] for name in averages[0] if name != "trial"}
+            )
         rows = [
             cell.columns | asdict(outcome)
             for cell, outcomes in self.cells.items()
@@ -125,7 +141,7 @@ class Results:
         return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
 
     def plot(self, number: str = "mse") -> Figure:
-        """Return a matplotlib figure: a panel for each data set and protocol.
+        """Return a matplotlib figure: a panel for each data set, protocol and parameter but one.
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
         """

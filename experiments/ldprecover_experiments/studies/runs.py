@@ -110,4 +110,11 @@ def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
 
 
 def _run(work: Work, task: Sequence[Cell]) -> Done:
-    return [(cell, work.run(cell)) for cell in task]
+    done = []
+    for cell in task:
+        try:
+            done.append((cell, work.run(cell)))
+        except Exception as error:
+            error.add_note(f"in the cell {cell.columns}")
+            raise
+    return done

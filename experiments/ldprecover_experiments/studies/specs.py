@@ -32,9 +32,10 @@ class AttackSpec(Form):
     The model "one-hot" is a report that supports exactly its item (the paper's), "sampled" is its
     item encoded and not perturbed, "crafted" is the attack's own report, "input" is perturbed
     honestly. `targets` is the number of targets, which each trial draws (default 10), or their
-    labels. The other options are those of `ldprecover_attacker.make_attack`. A name "module:name"
-    is that of an Attack or a function in an importable module, as `attack_class` takes it; `code`
-    is then the digest of the module's file. Raises ParameterError.
+    labels. `label` is what results call the attack. The other options are those of
+    `ldprecover_attacker.make_attack`. A name "module:name" is that of an Attack or a function in an
+    importable module, as `attack_class` takes it; `code` is then the digest of the module's file.
+    Raises ParameterError.
 
         AttackSpec(name="apa", targets=5, each=2)
     """
@@ -56,6 +57,7 @@ class AttackSpec(Form):
     search: int | Literal["exhaustive"] | None = None
     item: int | str | None = None
     against: str | None = None
+    label: str | None = None
     code: str | None = Field(default_factory=lambda data: _digest(data["name"]))
 
     @field_validator("name")
@@ -77,8 +79,12 @@ class AttackSpec(Form):
             self.make((0,) if self.targeted else None)
 
     def __str__(self) -> str:
-        """Return the name, the kind and the number of attackers, and the other options as JSON."""
-        short = {"name", "model", "kind", "attackers", "code"}
+        """Return the label, or name, kind and number of attackers, and other options as JSON."""
+        return self.label or self._stated
+
+    @property
+    def _stated(self) -> str:
+        short = {"name", "model", "kind", "attackers", "label", "code"}
         options = self.model_dump(exclude=short, exclude_none=True)
         kind = f"-{self.kind}" if self.kind else ""
         several = f"-x{self.attackers}" if self.attackers != 1 else ""
@@ -87,8 +93,8 @@ class AttackSpec(Form):
 
     @property
     def drawn(self) -> str:
-        """The text that seeds depend on: without the name of a function or object."""
-        return str(self).removeprefix(self.name) if ":" in self.name else str(self)
+        """The text that seeds depend on: without a label or the name of a function or object."""
+        return self._stated.removeprefix(self.name) if ":" in self.name else self._stated
 
     @property
     def malicious(self) -> bool:
@@ -105,7 +111,7 @@ class AttackSpec(Form):
 
         The model "one-hot" has no reports, and becomes "sampled".
         """
-        options = self.model_dump(exclude={"name", "model", "targets", "code"})
+        options = self.model_dump(exclude={"name", "model", "targets", "label", "code"})
         modelled = "model" in attack_options(self.name)
         models = REPORT_MODELS if modelled else ("crafted", "input")
         if self.model not in models:
