@@ -273,6 +273,10 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (lambda r: r.recover(etta=0.1), "no assumption 'etta'; did you mean 'eta'?"),
         (lambda r: simulate("cities", users=True), "must be an integer from 1"),
         (lambda r: r.recover(3), "a function (estimates, oracle) -> frequencies, not 3"),
+        (
+            lambda r: MethodSpec.of_mapping({"method": projected, "eta": 1}),
+            "given no eta or targets",
+        ),
         (lambda r: r.recover(lambda f, o: f, eta=0.1), "a function is not given eta"),
         (lambda r: r.attack(MGA([1]), targets=[2]), "give them to the attack alone"),
         (lambda r: r.recover(lambda f, oracle: f[:3]), "the result of <lambda> must be of the 4"),

@@ -151,8 +151,8 @@ def _read(
             return None, None
         if is_list:
             raise ParameterError(
-                "a list of integers may be frequencies or reports: give np.array(data, float) or "
-                "np.array(data)"
+                "frequencies must be floats and reports an array, not a list of integers: give "
+                "np.array(data, float) or np.array(data)"
             )
     source = ReportSource.of(oracle, reports, tally)
     return source, source.tally() if tally is None else tally

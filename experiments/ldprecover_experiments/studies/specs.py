@@ -179,7 +179,10 @@ class MethodSpec(Form):
 
     def model_post_init(self, context: Any, /) -> None:
         """Raise ParameterError for options that the method does not have."""
-        METHODS[self.method].checked(self.options)
+        method = METHODS[self.method]
+        method.checked(self.options)
+        if ":" in self.method and not method.uses and (self.targets or self.eta is not None):
+            raise ParameterError(f"{self.method} is a function, which is given no eta or targets")
         if self.eta not in (None, "true"):
             RecoveryRequest("ldprecover", eta=self.eta)  # raises for an eta outside its range
 
