@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 246_571,
-    "test tokens": 335_899,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_000,
+    "source tokens": 246_979,
+    "test tokens": 336_026,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_046,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
     "commands": 31,

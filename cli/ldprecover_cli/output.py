@@ -96,7 +96,8 @@ def joined(labels: Iterable[str]) -> str:
 
 def note_items(labels: Sequence[str]) -> None:
     """State the number of a round's items, the first three and the last: it cannot be changed."""
-    first = joined(labels[:3]) + (f"; …; {joined(labels[-1:])}" if len(labels) > 3 else "")
+    shown = [*labels[:3], *["…"] * (len(labels) > 4), *labels[3:][-1:]]
+    first = joined(shown)
     note(f"{counted(len(labels), 'item')}: {first}.")
 
 

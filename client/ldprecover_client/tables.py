@@ -26,6 +26,9 @@ ITEM = ("item", "label")
 COUNT = ("count", "users")
 """The names of a column with the number of users of each item."""
 
+_MIXED = re.compile("[ÂÃ][\xa0-ª¬-º¼-¿€-™]|â€.")
+"""UTF-8 that is read as cp1252, but for what may end a quotation in it: Ã«, Ã»."""
+_UTF_32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _PARQUET = (".parquet", ".pq")
 _SAMPLE = 1 << 16
 _SIGNATURES = {
@@ -94,6 +97,8 @@ class Table:
         if position is None:
             present = ", ".join(name[:80] for name in self.header[:20])
             present += ", …" if len(self.header) > 20 else ""
+            if len(self.header) == 1:
+                hint = f": the names of the columns belong in the first line{hint}"
             if not self.shows_header:  # the first line of any other file may be a secret
                 present = f"{len(self.header)} column{'s' if len(self.header) > 1 else ''}"
             raise DatasetError(f"{self.name} has no column {names[0]!r}; it has {present}{hint}")
@@ -117,18 +122,23 @@ def open_table(
         if path.suffix in _PARQUET:
             yield _parquet(path)
             return
-        with _bytes(path) as file, TextIOWrapper(file, ENCODINGS[encoding], newline="") as text:
+        with _bytes(path) as file:
             sample = cast("Any", file).peek(_SAMPLE)[:_SAMPLE]
             _check_kind(path.name, sample, encoding)
-            yield _text_table(path, text, sample.decode(ENCODINGS[encoding], "ignore"), column)
+            codec = _codec(sample, encoding)
+            with TextIOWrapper(file, codec, newline="") as text:
+                lines = _unmixed(path, text) if encoding == "cp1252" else text
+                yield _text_table(path, lines, sample.decode(codec, "ignore"), column)
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}{absent}") from None
     except UnicodeError:
-        hint = "name its encoding, --encoding cp1252 (spreadsheets on Windows) or utf-16"
+        hint = "save it as UTF-8, and leave out --encoding"
+        if encoding == "utf-8":
+            hint = "name its encoding, --encoding cp1252 (spreadsheets on Windows) or utf-16"
         raise DatasetError(
             f"{_undecodable(path, encoding)} is not text in {encoding.upper()}: {hint}"
         ) from None
-    except (csv.Error, EOFError) as error:
+    except EOFError as error:
         raise DatasetError(f"{path} is not a CSV file: {error}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -149,6 +159,8 @@ def _check_kind(name: str, sample: bytes, encoding: str) -> None:
     for signature, kind in _SIGNATURES.items():
         if sample.startswith(signature):
             raise DatasetError(f"{name} is {kind}")
+    if sample.startswith(_UTF_32) or 5 * sample.count(0) > 3 * len(sample):
+        raise DatasetError(f"{name} is text in UTF-32: save it as UTF-8")
     wide = sample[:2] in (b"\xff\xfe", b"\xfe\xff") or 5 * sample.count(0) > len(sample)
     if wide and encoding != "utf-16":
         raise DatasetError(
@@ -159,6 +171,27 @@ def _check_kind(name: str, sample: bytes, encoding: str) -> None:
             # The sample may end within a character.
             sample[: len(sample) - 4 if len(sample) == _SAMPLE else None].decode()
             raise DatasetError(f"{name} is text in UTF-8, not cp1252: leave out --encoding")
+
+
+def _codec(sample: bytes, encoding: str) -> str:
+    """Return Python's name; UTF-16 without a byte order mark has most zeros in one half."""
+    if encoding == "utf-16" and sample[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        high, low = sample[::2].count(0), sample[1::2].count(0)
+        if high != low:
+            return "utf-16-be" if high > low else "utf-16-le"
+    return ENCODINGS[encoding]
+
+
+def _unmixed(path: Path, text: Iterable[str]) -> Iterator[str]:
+    """Yield lines of cp1252. Raises DatasetError for one of UTF-8."""
+    for number, line in enumerate(text, 1):
+        if _MIXED.search(line):
+            shown = quoted(line.strip()) if _suffix(path) in (".csv", ".tsv", ".txt") else "it"
+            raise DatasetError(
+                f"{path.name}, line {number}: {shown} is UTF-8 in a file of cp1252: save all of "
+                "the file in one encoding"
+            )
+        yield line
 
 
 def _undecodable(path: Path, encoding: str) -> str:
@@ -220,7 +253,20 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
         place, first = next(rows, ("", []))
     if not first:
         raise DatasetError(f"{name} is empty")
-    if len(first) == 1 and column_key(first[0]) not in ITEM and column is None:
+    is_name = column_key(first[0]) in ITEM
+    if (
+        len(first) == 1
+        and not is_name
+        and any(
+            len({len(_cells(line, each)) for line in lines[1:]} | {1}) == 2
+            and all(each in line for line in lines[1:])
+            for each in ";\t"
+        )
+    ):
+        raise DatasetError(
+            f"{place}: {quoted(first[0].strip())} is above the names of the columns: delete it"
+        )
+    if len(first) == 1 and not is_name and column is None:
         at_first = first[0].strip()
         return Table(name, (), lambda _: _chosen((place, first), rows, [0]), first=at_first)
     header = tuple(cell.strip() for cell in first)
@@ -232,7 +278,9 @@ def _table_like(lines: Sequence[str], delimiter: str) -> str:
     """Return the first of these lines that is one of a CSV file rather than of a list, or ""."""
     rows = [_cells(line, delimiter) for line in lines]
     is_even = delimiter != "," and len(rows) > 1 and {1} != {*map(len, rows)} == {len(rows[0])}
-    if rows and (is_even or {*map(column_key, rows[0])} & {*ITEM, *COUNT}):
+    if rows and (
+        is_even or lines[0].startswith("sep=") or {*map(column_key, rows[0])} & {*ITEM, *COUNT}
+    ):
         return lines[0].strip("\r\n")
     is_quoted = (line.strip("\r\n") for line in lines if re.fullmatch(r'\s*".*"\s*', line))
     return next(is_quoted, "")
@@ -246,11 +294,17 @@ def _text_rows(name: str, text: Iterable[str]) -> Iterator[Row]:
 def _csv_rows(name: str, reader: Any) -> Iterator[Row]:
     """Yield the rows that have a cell, each with the place of its first line."""
     is_header, number = True, 1
-    for row in reader:
-        if any(map(label_key, row)) if is_header else row:
-            is_header = False
-            yield f"{name}, line {number}", row
-        number = reader.line_num + 1
+    try:
+        for row in reader:
+            if any(map(label_key, row)) if is_header else row:
+                is_header = False
+                yield f"{name}, line {number}", row
+            number = reader.line_num + 1
+    except csv.Error as error:
+        # An open quote takes the rest of the file, or of a cell's 131,072 characters.
+        is_open = re.search("unexpected end|limit", str(error))
+        fault = "no quote ends the one that this line begins" if is_open else str(error)
+        raise DatasetError(f"{name}, line {number} is not CSV: {fault}") from None
 
 
 def _chosen(first: Row, rows: Iterator[Row], at: Sequence[int], skip: int = 0) -> Iterator[Row]:
@@ -261,7 +315,7 @@ def _chosen(first: Row, rows: Iterator[Row], at: Sequence[int], skip: int = 0) -
         if any(row[width:]):
             raise DatasetError(
                 f"{place}: more cells than columns in {quoted(','.join(row))}; quote one with a "
-                "comma"
+                "comma" + ", or delete the lines above the names of the columns" * (width == 1)
             )
         yield place, [row[position].strip() for position in at]
 

@@ -119,7 +119,7 @@ def test_reads_gzipped_file(csv_file):
         ),
         ("item,count\na,0\nb,0\n", "not all 0"),
         (b"item,count\n\xff\xfe,1\n", "not text in UTF-8"),
-        ('item,count\n"a,1\nb,2\n', "not a CSV file"),
+        ('item,count\n"a,1\nb,2\n', "not CSV"),
     ],
 )
 def test_rejects_malformed_file_with_place(csv_file, content, words: str):

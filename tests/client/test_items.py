@@ -76,6 +76,11 @@ def test_reads_parquet_and_gzip(tmp_path: Path) -> None:
         ("f.csv", "name,price\ntea,3\n", "no column 'item'; it has name, price; name the column"),
         ("f.csv", "drink\ntea\n", "f.csv: 'drink' in the first line may be an item or the name"),
         ("f.txt", "Item\ntea\n", "f.txt, line 1: 'Item' is of a CSV file"),
+        ("f.csv", b'item\ntea\n"soup\nfish\n', "line 3 is not CSV: no quote ends the one"),
+        ("f.csv", b"item\nK\xe4se\nK\xc3\xa4se\n", "line 3: 'KÃ¤se' is UTF-8 in a file of"),
+        ("f.txt", "tea\nsoup\n".encode("utf-32"), "f.txt is text in UTF-32: save it as UTF-8"),
+        ("f.csv", "2024\nnr;item\n1;tea\n", "line 1: '2024' is above the names of the columns"),
+        ("f.txt", "sep=;\ntea\n", "f.txt, line 1: 'sep=;' is of a CSV file"),
         ("f.csv", "item\nsoup, hot\n", "line 2: more cells than columns in 'soup, hot'"),
         ("f.csv", "n,item\n1,tea\nsoup\n", "line 3: too few cells in 'soup'"),
         ("f.csv", 'item,n\n"a\nb",1\n', "line 2: the item holds a control character, U+000A"),
@@ -94,8 +99,15 @@ def test_refuses_what_is_no_list(
     tmp_path: Path, name: str, content: str | bytes, words: str
 ) -> None:
     with pytest.raises(DatasetError) as caught:
-        load_items(_write(tmp_path, name, content))
+        load_items(_write(tmp_path, name, content), encoding="cp1252" if "KÃ" in words else "utf-8")
     assert words in str(caught.value)
+
+
+def test_reads_what_no_other_encoding_is(tmp_path: Path) -> None:
+    for codec in ("utf-16-le", "utf-16-be"):  # without a byte order mark
+        assert load_items(_write(tmp_path, "f.txt", "tea\nÄpfel".encode(codec)), encoding="utf-16")
+    path = _write(tmp_path, "f.txt", "«CAFÉ»\n«NOË»\nÃO".encode("cp1252"))
+    assert load_items(path, encoding="cp1252") == ("«CAFÉ»", "«NOË»", "ÃO")
 
 
 def test_utf8_is_not_read_as_cp1252(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import note, print_json
+from ldprecover_cli.output import counted, note, print_json
 
 
 def export(
@@ -34,6 +34,6 @@ def export(
         return
     write_export(output, content)
     note(
-        f"{content['n']:,} reports of {target.title} are in {output}; `ldprecover file recompute` "
-        "reads it"
+        f"{counted(content['n'], 'report')} of {target.title} are in {output}; "
+        "`ldprecover file recompute` reads it"
     )

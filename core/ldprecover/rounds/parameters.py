@@ -51,6 +51,8 @@ class RoundParameters:
         object.__setattr__(self, "items", in_order(self.items))
         if (fault := labels_fault(self.items, stored)) is not None:
             raise ParameterError(fault)
+        if len(self.items) < 2:
+            raise ParameterError(f"items must be at least two, not {len(self.items)}")
         oracle = self.oracle
         object.__setattr__(self, "epsilon", oracle.epsilon)
         parameter = None if oracle.parameter is None else oracle.own[oracle.parameter.name]

@@ -131,7 +131,8 @@ class _Worker:
             self.kill()  # without effect on the exit status of a process that has ended
             if process.wait() == OUT_OF_MEMORY:
                 raise AnalysisTooLargeError(
-                    f"it needs more than {limits.memory_bytes} bytes of memory"
+                    f"it needs more than {limits.memory_bytes >> 20:,} MiB of memory, the limit "
+                    "by LDPRECOVER_ANALYSIS_BYTES"
                 ) from error
             raise AnalysisFailedError("its worker process has ended") from error
         if kind == RESULT:
@@ -179,7 +180,8 @@ class _Worker:
                     size += len(piece)
                     if size > max_bytes:
                         raise AnalysisTooLargeError(
-                            f"the round's reports are more than {max_bytes} bytes"
+                            f"the round's reports are more than {max_bytes >> 20:,} MiB, the "
+                            "limit by LDPRECOVER_ANALYSIS_DISK_BYTES"
                         )
                     if self._is_killed:
                         raise EOFError

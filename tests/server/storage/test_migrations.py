@@ -119,7 +119,7 @@ def test_rejects_unmigrated_postgres_with_the_command(empty: str) -> None:
     with (
         closing(Storage(empty)) as storage,
         pytest.raises(
-            ConfigurationError, match=r"run: ldprecover admin migrate --database-url '?postgresql"
+            ConfigurationError, match=r"run: ldprecover admin migrate, with the server's LDPRE"
         ),
     ):
         storage.prepare()

@@ -42,10 +42,14 @@ def check(database: Database) -> None:
     """Raise ConfigurationError unless the database has this version's schema."""
     with database.read() as connection:
         if _pending(_revision(connection)):
-            url = without_secrets(database.engine.url.render_as_string(hide_password=False))
+            url = database.engine.url.render_as_string(hide_password=False)
+            # A command with a part left out could not be run.
+            is_secret = url != without_secrets(url)
+            option = "" if is_secret else f" --database-url {shlex.quote(url)}"
+            hint = ", with the server's LDPRECOVER_DATABASE_URL" if is_secret else ""
             raise ConfigurationError(
                 f"the schema of {database.name} is not this version's; run: "
-                f"ldprecover admin migrate --database-url {shlex.quote(url)}"
+                f"ldprecover admin migrate{option}{hint}"
             )
 
 

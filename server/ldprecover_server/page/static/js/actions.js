@@ -2,7 +2,7 @@
 
 import { del, hasKey, post, roundPath } from "./api.js";
 import { action, announce, dialog, field, fill, h, notice } from "./dom.js";
-import { count } from "./format.js";
+import { plural } from "./format.js";
 import { askForKey, failure } from "./key.js";
 
 /** Close a round after a confirmation. Resolves with whether it was closed. */
@@ -15,7 +15,7 @@ export async function closeRound(round) {
       h(
         "p",
         {},
-        `It has ${count(round.n)} reports. After this no report enters it any more, and it cannot be opened again.`,
+        `It has ${plural(round.n, "report")}. After this no report enters it any more, and it cannot be opened again.`,
       ),
     ],
     () => post(roundPath(round.id, "close"), undefined),
@@ -31,7 +31,7 @@ export async function deleteRound(round) {
     "Delete round and reports",
     true,
     () => [
-      h("p", {}, `The round and its ${count(round.n)} reports will be gone, without a way back.`),
+      h("p", {}, `The round and its ${plural(round.n, "report")} will be gone for good.`),
       field(`To confirm, type its name: ${round.name}`, typed),
     ],
     () => {

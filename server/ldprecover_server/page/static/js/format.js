@@ -67,7 +67,8 @@ export function share(value) {
 
 /** A difference of frequencies in percentage points with two digits: "0.72 points". */
 export function points(value) {
-  return `${number(100 * value, 2)}\u00a0points`;
+  const text = number(100 * value, 2);
+  return `${value >= 10 && value < 1e5 ? count(Number(text)) : text}\u00a0points`;
 }
 
 /** An ISO 8601 time in the viewer's time zone. */

@@ -132,7 +132,7 @@ export function alarmTests({ alarms, n, reports_read: read }) {
     h(
       "p",
       { class: "quiet" },
-      `Tested at ${count(n)} reports, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${percent(alarms[0]?.rate ?? 0.001)}.`,
+      `Tested at ${plural(n, "report")}, ${read ? "" : "from their counts alone, as not all are kept, "}each with a false-alarm rate of at most ${percent(alarms[0]?.rate ?? 0.001)}.`,
     ),
   ];
 }

@@ -98,7 +98,7 @@ export function fewRows(all, raised) {
 
 /** What the chart shows, in the second line of a picture. */
 export function caption(round, n) {
-  return `Round ${round.name} · ${count(n)} reports · ε = ${number(round.epsilon)} · ${day(round.closed_at ?? new Date())}`;
+  return `Round ${round.name} · ${plural(n, "report")} · ε = ${number(round.epsilon)} · ${day(round.closed_at ?? new Date())}`;
 }
 
 /** Make the chart of a round's items; `toggle(index)` adds or removes a target, `changed` follows a setting. */
@@ -240,7 +240,7 @@ function sentence(shown, all, round, estimates, settings, certified) {
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   return [
     ...(estimates.notes ?? []),
-    `${count(shown.length)} ${what}, of ${count(estimates.n)} reports. Lines hold at 95 %.`,
+    `${count(shown.length)} ${what}, of ${plural(estimates.n, "report")}. Lines hold at 95 %.`,
     certified &&
       "The grey band holds whatever fake reports say, if no more are fake than it says; an arrow: it ends beyond the axis.",
     settings.targets.size > 0 && `Marked: ${plural(settings.targets.size, "target")}.`,

@@ -13,7 +13,7 @@ const AUTO = "auto";
 const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
 const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
 const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "retention"];
-const FOLDED = ["access", "read_access"];
+const FOLDED = ["access", "read_access", "practice"];
 const TEXTS = ["question", "title", "thanks"];
 
 export async function show({ main, query, signal }) {
@@ -58,7 +58,7 @@ export async function show({ main, query, signal }) {
   const said = h("div", {});
   const itemsSaid = h("p", { class: "quiet", role: "status" });
   const helped = (name, title, sentence = fields[name].description) =>
-    field(title, controls[name], sentence);
+    field(title, controls[name], sentence.replaceAll("`", ""));
 
   const submit = async (event) => {
     event.preventDefault();
