@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 246_979,
-    "test tokens": 336_026,
+    "source tokens": 247_100,
+    "test tokens": 336_870,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_046,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,

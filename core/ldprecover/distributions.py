@@ -138,7 +138,7 @@ def upper_means(counts: FloatArray, n: float, log_tail: float) -> FloatArray:
     entropy = -x * np.log(np.where(x > 0, x, 1.0))
     limits = np.minimum(
         x + np.minimum(np.sqrt(2 * x * budget) + 2 * budget, np.sqrt(2 * (1 - x) * budget)),
-        1 - (1 - x) * np.exp(-(budget + entropy) / np.maximum(1 - x, _TINY)),
+        1 - (1 - x) * np.exp(-(budget + entropy) / np.where(x < 1, 1 - x, 1.0)),
     )
     far = limits < 1  # the others are 1, or round to it
     x, r = x[far], limits[far]

@@ -141,7 +141,7 @@ class _Limits:
             x = following
             if i % _CHECKED == 0:
                 slack = sign * columns(x) - limit
-                short = slack < 0
+                short = slack < np.minimum(spare, 0.0)  # a spare of 0 may be rounded
                 back = np.max(slack[short] / (slack - spare)[short], initial=0.0)
                 solution = x + back * (honest - x)
                 if prices(y).max() - y @ limit - sign * solution[raised].sum() < _GAP:

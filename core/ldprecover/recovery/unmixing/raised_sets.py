@@ -98,7 +98,7 @@ class SetSearch:
         if not items.size:
             return None
         total = np.logaddexp(np.logaddexp.reduce(swapped, axis=1), self._toggled(items)[items])
-        return RaisedSet(items, evidence, np.exp(evidence - total))
+        return RaisedSet(items, evidence, np.exp(np.minimum(evidence - total, 0.0)))
 
     def additions_for(self, items: Iterable[int]) -> list[Addition]:
         """Return the likeliest laws of reports that raise a set, and one that hides them.
@@ -165,8 +165,8 @@ class SetSearch:
         return self._likelihood(totals[:, :, None] - support + moved) - price
 
     def _price(self, r: int) -> float:
-        """Return the price in nats of naming a set of r items, and one of its r laws."""
-        return math.log(self._d * r) + log_choose(self._d, r) if r > 1 else math.inf
+        """Return the price in nats of naming a set of r of the items, and one of its r laws."""
+        return math.log(self._d * r) + log_choose(self._d, r) if 1 < r < self._d else math.inf
 
     def _likelihood(self, levels: FloatArray) -> FloatArray:
         """Return the log-likelihood of d sets, by excess and number of the cells of each level.

@@ -44,14 +44,21 @@ def set_law(oracle: FrequencyOracle, dropped: DroppedSet) -> list[float]:
     ]
 
 
-def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -> NoisyEstimates:
-    """Return unbiased estimates from the tally of the reports of the sizes k with `sizes[k]`."""
+def law_of_sizes(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float, float]:
+    """Return the probability that an honest report has a size k with `sizes[k]`, and the p and q of
+    such reports.
+    """
     law, d = oracle.laws.size_law().probabilities(), oracle.domain_size
     share = float(law[sizes].sum())
     # The sizes of reports that support their user's item.
     own = np.append(0.0, other_items_laws(oracle, d - 1)[0])
     p = oracle.p * float(own[sizes].sum()) / share
-    q = (float(np.flatnonzero(sizes) @ law[sizes]) / share - p) / (d - 1)
+    return share, p, (float(np.flatnonzero(sizes) @ law[sizes]) / share - p) / (d - 1)
+
+
+def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -> NoisyEstimates:
+    """Return unbiased estimates from the tally of the reports of the sizes k with `sizes[k]`."""
+    share, p, q = law_of_sizes(oracle, sizes)
     rates = tally.counts(oracle) / tally.n
     z = (rates - q) / (p - q)
     sd = noise_sd(z, tally.n, p, q, float(np.median(rates)))

@@ -139,7 +139,8 @@ def additions(
         error = max(math.hypot(*(fit.error * each.spread for each, fit in fits)), _LEAST)
         share, total = 1 - honest, float(added.sum())
         evidence = evidence if rank else (total / error) ** 2 / 2
-        displaced = np.where(added, added, (share - total) / np.count_nonzero(added == 0))
+        others = max(int(np.count_nonzero(added == 0)), 1)
+        displaced = np.where(added, added, (share - total) / others)
         for by_law in (displaced,) if oracle.fixed_size else (displaced, added):
             yield Addition(
                 share,

@@ -18,7 +18,7 @@ from ldprecover.recovery.conclusions import Dropped
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.evidence import log_p_of_sizes
-from ldprecover.recovery.unmixing.filters.debias import unbiased, unbiased_by_sizes
+from ldprecover.recovery.unmixing.filters.debias import law_of_sizes, unbiased, unbiased_by_sizes
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet, additions
 from ldprecover.recovery.unmixing.filters.rules import (
@@ -33,6 +33,7 @@ from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, Int64Array
 
 _FEW = 4  # items of a set that popular items make up by chance, with a framed one
+_LEAST_GAP = 1e-9
 _VISIBLE = 2.0  # standard deviations by which an item's estimate falls without the dropped reports
 
 
@@ -59,7 +60,8 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     over clean reports, at most 24; memory does not grow with their number. They must be of an
     oracle that is not `unfit`.
 
-    None is dropped if all would be. Raises ParameterError if there are no reports.
+    None is dropped if the others would not tell items apart. Raises ParameterError if there are
+    no reports.
     """
     oracle, law = source.oracle, source.oracle.laws.size_law().probabilities()
     summary, sizes = np.split(source.total(summary_and_sizes), [-law.size])
@@ -129,8 +131,10 @@ def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEst
     if not bad.any() or law[bad].sum() > THRESHOLDS.honest_loss:
         return every
     removed = source.total(partial(tally_of_sizes, sizes=bad))
-    if removed.n == tally.n:
-        return replace(every, notes=("No report was filtered out: all would be.",))
+    _, p, q = law_of_sizes(oracle, ~bad)
+    # Reports of no item or all tell nothing: p = q but for rounding.
+    if removed.n == tally.n or p - q < _LEAST_GAP:
+        return replace(every, notes=("No report was filtered out: the others tell nothing.",))
     text = f"reports whose number of supported items is {_numbers_as_text(bad & (sizes > 0))}"
     dropped = Dropped("frequent sizes", f"{text}, which too many do", removed.n)
     return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,))
