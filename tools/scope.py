@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 247_100,
-    "test tokens": 336_870,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_046,
+    "source tokens": 247_500,
+    "test tokens": 337_500,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_100,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
     "commands": 31,
     "settings": 26,
     "problem types": 40,
-    "words in docs": 48_730,
+    "words in docs": 48_900,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

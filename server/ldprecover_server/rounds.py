@@ -135,12 +135,12 @@ class Rounds:
 
     def mint(self, identifier: str, count: int) -> Iterator[str]:
         """Return new tickets of a round. Raises as `close` does, and ParameterError."""
-        round = self._single(identifier)
+        round = self.info(self._single(identifier))
         return self._access.mint(round.id, round.access, count)
 
     def mint_for_form(self, identifier: str, count: int) -> Iterator[str]:
         """Return new tickets of a form. Raises FormNotFoundError and ParameterError."""
-        round = self._storage.rounds.find_form(identifier)[0]
+        round = self.info(self._storage.rounds.find_form(identifier)[0])
         return self._access.mint(str(round.form), round.access, count)
 
     def _single(self, identifier: str) -> StoredRound:

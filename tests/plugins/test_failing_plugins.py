@@ -73,7 +73,7 @@ def with_plugins(start_with_plugins: StartWithPlugins, failing: Path) -> ServerP
 
 @pytest.mark.parametrize(
     ("step", "words"),
-    [(1, "others.py"), (2, "1 submissions of steps failed"), (3, "others.py")],
+    [(1, "others.py"), (2, "a group of submissions (1) of steps failed"), (3, "others.py")],
     ids=["check", "count", "estimate"],
 )
 def test_failing_protocol_is_a_500_and_other_rounds_go_on(
