@@ -71,6 +71,7 @@ export function sentences(
     isUnnamed = false,
     bar = null,
     isOpen = false,
+    isPractice = false,
     hasBand = true,
     hasEstimate = true,
     most = "",
@@ -94,17 +95,18 @@ export function sentences(
     ? "Decide only by what the certified band shows"
     : "Do not decide by these reports";
   const end = isOpen ? " More reports are coming: this can change." : "";
+  const tickets = isPractice ? "" : " Tickets in the next round keep fake reports out.";
   const blurred = noise ? `${BLURRED}: collect more first. ` : "";
   if (isProven(verdict) && !(verdict.attack_probability >= NEAR_CERTAIN))
     return [
       `${blurred}${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : unnamed} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
-      `${byBand}. Tickets in the next round keep fake reports out.${end}`,
+      `${byBand}.${tickets}${end}`,
     ];
   switch (attack) {
     case "near_certain":
       return [
         `${blurred}Near certain attack: ${about}${items ? ` and raise ${items}` : ""}.${unnamed} The chart shows the best estimate.`,
-        `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}. Tickets in the next round keep fake reports out.${end}`,
+        `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}.${tickets}${end}`,
       ];
     case "possible":
       return [
@@ -124,7 +126,7 @@ export function sentences(
     case "cannot_be_seen":
       return [
         `${noise ? `${BLURRED}, and they` : "The reports of this round"} could not show an attack.${most && ` ${most}`}`,
-        `${byBand}. Tickets in the next round keep fake reports out.${end}`,
+        `${byBand}.${tickets}${end}`,
       ];
     default:
       return ["The reports are being tested.", "The chart shows them as collected until then."];

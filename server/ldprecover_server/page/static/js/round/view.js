@@ -277,6 +277,7 @@ function live({ main, query, signal }, round, estimates) {
       noise: isBlurred(estimates),
       isUnnamed: best?.notes.some((note) => note.startsWith("The frequent reports support many")),
       isOpen: round.state === "open",
+      isPractice: round.practice,
       hasBand: !certificate?.isMissing(),
       most: certificate?.most() ?? "",
       hasEstimate: Boolean(best || round.verdict),
