@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 247_200,
+    "source tokens": 247_230,
     "test tokens": 337_000,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_060,
     "columns of the table of rounds": 24,

@@ -96,7 +96,6 @@ def make_app(
     cache = ResultCache(limits.ANALYSIS_CACHE_BYTES // settings.workers)
     analyses = Analyses(rounds, storage, workers, cache)
     services = Services(
-        storage=storage,
         rounds=rounds,
         submissions=Submissions(rounds, access, ingest, storage, settings),
         analyses=analyses,

@@ -140,7 +140,7 @@ class Rounds:
 
     def mint_for_form(self, identifier: str, count: int) -> Iterator[str]:
         """Return new tickets of a form. Raises FormNotFoundError and ParameterError."""
-        round = self.info(self._storage.rounds.find_form(identifier)[0])
+        round = self.info(self.form(identifier)[0])
         return self._access.mint(str(round.form), round.access, count)
 
     def _single(self, identifier: str) -> StoredRound:
@@ -240,6 +240,25 @@ class Rounds:
     def page(self, limit: int, before: str | None) -> list[StoredRound]:
         """Return rounds, the latest first, of protocols that are not loaded too."""
         return self._storage.rounds.page(limit, before)
+
+    def forms(self, limit: int, before: str | None) -> list[StoredRound]:
+        """Return the rounds of forms, the latest form first. Raises FormNotFoundError."""
+        return self._storage.rounds.page_of_forms(limit, before)
+
+    def form(self, identifier: str) -> list[StoredRound]:
+        """Return the rounds of a form in order. Raises FormNotFoundError."""
+        return self._storage.rounds.find_form(identifier)
+
+    def close_form(self, identifier: str) -> list[StoredRound]:
+        """Close the rounds of a form to reports; return them. Raises FormNotFoundError."""
+        return self._storage.rounds.close_form(identifier)
+
+    def delete_form(self, identifier: str) -> None:
+        """Delete a form, its rounds and all their reports. Raises FormNotFoundError."""
+        rounds = self.form(identifier)
+        self._storage.deletion.delete_form(str(rounds[0].form))
+        for round in rounds:
+            self._infos.remove(round.id)
 
     def labels(self, round: RoundInfo) -> bytes:
         """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""

@@ -15,7 +15,7 @@ from ldprecover_server.errors import InvalidRequestError
 from ldprecover_server.http.responses import accepts_gzip, compress
 from ldprecover_server.limits import ANONYMOUS_BYTES, Limits
 from ldprecover_server.rounds import RoundInfo, Rounds
-from ldprecover_server.storage import CURRENT, Storage
+from ldprecover_server.storage import CURRENT
 from ldprecover_server.submissions import Submissions
 
 T = TypeVar("T")
@@ -25,7 +25,6 @@ T = TypeVar("T")
 class Services:
     """The services that routes call, as the application composes them."""
 
-    storage: Storage
     rounds: Rounds
     submissions: Submissions
     analyses: Analyses

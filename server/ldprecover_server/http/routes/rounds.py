@@ -272,7 +272,7 @@ async def list_forms(
     """List forms; the first was opened last."""
 
     def read() -> Response:
-        page = caller.services.storage.rounds.page_of_forms(limit, before)
+        page = caller.services.rounds.forms(limit, before)
         forms = [
             _form(caller, [*each]) for _, each in itertools.groupby(page, lambda each: each.form)
         ]
@@ -289,14 +289,14 @@ async def list_forms(
 )
 async def get_form(form: _FormReference, caller: Reader) -> Response:
     """Return a form with its rounds, their reports counted, and their verdicts."""
-    read = caller.services.storage.rounds.find_form
+    read = caller.services.rounds.form
     return await caller.respond(lambda: json_response(_form(caller, read(form))))
 
 
 @router.post(paths.FORM + paths.CLOSE, response_model=Form, responses=_END_FORM)
 async def close_form(request: Request, form: _FormReference, caller: Admin) -> Response:
     """Close a form: none of its rounds accepts reports after the response."""
-    close = caller.services.storage.rounds.close_form
+    close = caller.services.rounds.close_form
     response = await caller.respond(lambda: json_response(_form(caller, close(form))))
     request.app.state.verdicts.wake()
     return response
@@ -305,7 +305,7 @@ async def close_form(request: Request, form: _FormReference, caller: Admin) -> R
 @router.delete(paths.FORM, status_code=204, responses=_END_FORM)
 async def delete_form(form: _FormReference, caller: Admin) -> None:
     """Delete a form, its rounds and all their reports."""
-    await caller.run(caller.services.storage.deletion.delete_form, form)
+    await caller.run(caller.services.rounds.delete_form, form)
 
 
 @router.post(
