@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 247_230,
-    "test tokens": 337_000,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_060,
+    "source tokens": 249_300,
+    "test tokens": 340_500,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_500,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
-    "commands": 31,
+    "commands": 32,
     "settings": 26,
     "problem types": 40,
-    "words in docs": 48_650,
+    "words in docs": 49_800,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}
