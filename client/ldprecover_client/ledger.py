@@ -7,7 +7,7 @@ bytes, its idempotency key, and its state. The row is on disk before the report 
        └──────► refused     the server will never take it (closed, deleted, malformed)
 
 A row is never removed, so its epsilon stays spent: the bytes may have left this machine. The row
-does not contain the user's value.
+does not contain the user's value. A second table has the round that was drawn for each form.
 
 A ticket replaces the key, so the same bytes under two tickets could count twice. A try under a
 ticket is recorded as open before it is sent. It is no longer open when the server certainly did not
@@ -49,7 +49,7 @@ _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": marks an SQLite file as a ledger
 _SQLITE = b"SQLite format 3\0"
 _HEAD = 100  # bytes of an SQLite file's header
-_SCHEMA_VERSION = 4
+_SCHEMA_VERSION = 5
 _SCHEMA = """
 CREATE TABLE reports (
     round_id   TEXT PRIMARY KEY NOT NULL,
@@ -64,7 +64,13 @@ CREATE TABLE reports (
     open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0),
     round_name TEXT,
     question   TEXT
-)
+);
+CREATE TABLE draws (
+    server_url TEXT NOT NULL,
+    form_id    TEXT NOT NULL,
+    round_id   TEXT NOT NULL,
+    PRIMARY KEY (server_url, form_id)
+);
 """
 _LOCK_TIMEOUT = 30.0  # seconds
 
@@ -189,6 +195,14 @@ class Ledger:
             db.execute(_INSERT, vars(entry))
             return entry, True
 
+    def draw(self, server_url: str, form_id: str, round_id: str) -> str:
+        """Return the round that was drawn for a form first: this one, if none was before."""
+        with self._transaction() as db:
+            key = server_url, form_id
+            db.execute("INSERT OR IGNORE INTO draws VALUES (?, ?, ?)", (*key, round_id))
+            where = "SELECT round_id FROM draws WHERE server_url = ? AND form_id = ?"
+            return str(db.execute(where, key).fetchone()[0])
+
     def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
         spent = _spent(db)
         total = spent + _decimal(epsilon)
@@ -290,7 +304,8 @@ class Ledger:
         if not any(
             _pragma(db, name) for name in ("application_id", "user_version", "schema_version")
         ):
-            db.execute(_SCHEMA)
+            for statement in _SCHEMA.split(";"):  # `executescript` would commit
+                db.execute(statement)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         self._check(db)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import secrets
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +15,8 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import label_indices
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.parameters import RoundParameters
-from ldprecover_client.calls import Round, validate_ticket
+from ldprecover.rounds.tickets import assigned_round
+from ldprecover_client.calls import Form, Round, validate_ticket
 from ldprecover_client.errors import (
     AccessError,
     AlreadyReportedError,
@@ -48,7 +51,7 @@ class Receipt:
     `state` is "accepted" (durably stored and counted), "pending" (no answer yet; `resume` sends it
     again) or "refused" (the server will never take it); `reason` says why, if not accepted.
     `resent` is true if an earlier call or process made the report, `duplicate` if the server had it
-    already. `round_id` equals `round_name` for a report by name.
+    already. `round_id` equals `round_name` for a report by name. `question` is what the round asks.
     """
 
     round_id: str
@@ -58,6 +61,7 @@ class Receipt:
     duplicate: bool = False
     reason: str | None = None
     round_name: str | None = None
+    question: str | None = None
 
 
 _TICKET_PROBLEMS = ("invalid-ticket", "idempotency-key-reused")
@@ -130,7 +134,7 @@ def _number_item(value: Value) -> int:
 
 
 class Reporter:
-    """Reports one user's value to a round, once, over HTTP.
+    """Reports one user's value to a round, or to one round of a form, once, over HTTP.
 
     It fetches and checks the round's parameters, perturbs the value once with the operating
     system's randomness, and writes the report with a random idempotency key to the ledger. Only
@@ -147,6 +151,13 @@ class Reporter:
 
     `ticket` is a ticket, if the round needs one. The report is sent under another ticket only if
     every earlier try had its ticket refused or never reached the server.
+
+    `form`, an id, a name or a `Form`, takes the place of `round`. The user answers one question of
+    it, with the whole epsilon of its round. The ticket assigns the question, or the operating
+    system's randomness draws it. The ledger has the draw before the round is fetched, so no later
+    try answers another question, and the other answers never leave the process.
+
+        Reporter(url, form="usage").report({"Which system?": "Linux", "Which editor?": "vim"})
     """
 
     def __init__(
@@ -158,6 +169,7 @@ class Reporter:
         max_epsilon: float = MAX_EPSILON,
         key: str | None = None,
         ticket: str | None = None,
+        form: str | Form | None = None,
     ) -> None:
         if not (real(max_epsilon) or 0) > 0:
             raise ArgumentError("max_epsilon must be a number above 0")
@@ -171,7 +183,9 @@ class Reporter:
             self._shared, self._url = server, server.url
             self._has_key, is_network = server.has_key, server.is_network
         self._key = key
-        self._round = round
+        if form is not None and round != "current":
+            raise ArgumentError("give either round or form")
+        self._round, self._form = round, form
         self.ledger = Ledger() if ledger is None else ledger
         self._max_epsilon = max_epsilon
         self._ticket = None if ticket is None else validate_ticket(ticket)
@@ -179,12 +193,13 @@ class Reporter:
             if secret is not None and is_network:
                 warn_if_unencrypted(self._url, name, stacklevel=2)
 
-    def report(self, value: Value) -> Receipt:
+    def report(self, value: Value | Mapping[str, Value]) -> Receipt:
         """Report a value: an item's label (always a str) or its index (always an int).
 
         In a round for numbers the value is a number from -1 to 1, which is rounded at random to an
-        item. If the ledger has a report without an answer, that one is sent again; the new value
-        must be an item and is otherwise ignored.
+        item. For a form it is a mapping of each question to its value, of which only that of the
+        drawn question is checked. If the ledger has a report without an answer, that one is sent
+        again; the new value must be an item and is otherwise ignored.
 
         Raises, before anything is perturbed: UnknownItemError, EpsilonTooHighError,
         EpsilonSpentError, AccessError, InconsistentRoundError, AlreadyReportedError, LedgerError.
@@ -193,7 +208,7 @@ class Reporter:
         spent, and `resume` or `report` sends it again unless the server refused it for good.
         """
         with self._client(self._url) as client:
-            round_ = self._round
+            round_, value = self._draw(client, value)
             if isinstance(round_, str):
                 round_ = client.parameters(round_)
             entry, new = self._claim(round_, value)
@@ -201,6 +216,45 @@ class Reporter:
         if error is not None:
             raise error
         return receipt
+
+    def _draw(
+        self, client: Client, value: Value | Mapping[str, Value]
+    ) -> tuple[str | Round, Value]:
+        """Return the round to report to and its value; of a form, those that were drawn."""
+        form = client.form(self._form) if isinstance(self._form, str) else self._form
+        if form is None or not isinstance(value, Mapping):
+            if form is not None or isinstance(value, Mapping):
+                raise ArgumentError(
+                    "a form takes a mapping of questions to values, a round a value"
+                )
+            return self._round, value
+        ids = {round.question: round.id for round in form.rounds}
+        if ids.keys() != value.keys():
+            missing = ", ".join(str(question) for question in ids if question not in value)
+            # The other keys may be values.
+            raise ArgumentError(
+                "give a value for each question of the form, and for no other; without a value: "
+                f"{missing or 'none'}"
+            )
+        if form.assign == "client":
+            choice = secrets.choice([*ids.values()])
+        elif self._ticket is None:
+            raise AccessError("this form takes tickets alone: give one of its tickets", "ticket")
+        else:
+            choice = [*ids.values()][assigned_round(self._ticket, len(ids))]
+        round_id = self.ledger.draw(self._url, form.id, choice)
+        if form.assign == "ticket" and round_id != choice:
+            raise AccessError(
+                "this ticket is for another question than the one that was drawn before: "
+                "nobody answers two questions of a form",
+                "ticket",
+            )
+        round_ = client.parameters(round_id)
+        if round_.id != round_id or ids.get(round_.question) != round_id:
+            raise InconsistentRoundError(
+                "the form and the round that was drawn contradict each other"
+            )
+        return round_, value[str(round_.question)]
 
     def resume(self) -> tuple[Receipt, ...]:
         """Send each pending report of the ledger again to its server; return their receipts.
@@ -310,6 +364,7 @@ class Reporter:
             resent,
             answer.duplicate,
             round_name=entry.round_name,
+            question=entry.question,
         )
 
     def _failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
@@ -338,4 +393,5 @@ class Reporter:
             resent,
             reason=str(error),
             round_name=entry.round_name,
+            question=entry.question,
         )

@@ -106,6 +106,8 @@ class Rounds:
         """Open a form; return its rounds. Raises NameTakenError and ParameterError."""
         _check_name(new.name)
         check_texts({"title": new.title})
+        if len({each.question for each in new.rounds}) < len(new.rounds):
+            raise ParameterError("rounds must have different questions: clients answer by question")
         name, checked = new.name or f"form-{secrets.token_hex(4)}", []
         for i, each in enumerate(new.rounds):
             if new.assign == "ticket" and "access" not in each.model_fields_set:

@@ -6,6 +6,7 @@ from tests.conftest import ServerProcess
 from ldprecover import Tally
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_client import (
+    AlreadyReportedError,
     Client,
     Ledger,
     Population,
@@ -14,6 +15,11 @@ from ldprecover_client import (
     load_dataset,
     submit_reports,
 )
+
+QUESTIONS = [
+    {"question": f"Which {noun}?", "protocol": "grr", "epsilon": 1.0, "items": ("a", "b")}
+    for noun in ("system", "editor", "shell")
+]
 
 
 @pytest.fixture
@@ -55,8 +61,7 @@ def test_rounds_are_opened_listed_deleted(admin: Client):
 
 
 def test_forms_are_opened_listed_closed_deleted(admin: Client):
-    question = {"question": "Which?", "protocol": "grr", "epsilon": 1.0, "items": ("a", "b")}
-    form = admin.open_form(assign="ticket", rounds=[question, question])
+    form = admin.open_form(assign="ticket", rounds=QUESTIONS[:2])
     assert admin.forms()[0] == admin.form(form.name) == form
     assert form not in admin.forms(before=form.id)
     for ticket in admin.mint_form_tickets(form.id, 3):
@@ -66,6 +71,25 @@ def test_forms_are_opened_listed_closed_deleted(admin: Client):
     admin.delete_form(form.id)
     with pytest.raises(RefusedError, match="Form not found"):
         admin.form(form.id)
+
+
+@pytest.mark.parametrize("assign", ["ticket", "client"])
+def test_one_answer_of_each_user_of_a_form_is_counted(
+    admin: Client, server: ServerProcess, assign: str
+):
+    form = admin.open_form(assign=assign, rounds=QUESTIONS)
+    tickets = admin.mint_form_tickets(form.id, 6) if assign == "ticket" else 6 * [None]
+    answers = {question["question"]: "a" for question in QUESTIONS}
+    for ticket in tickets:
+        ledger = Ledger.in_memory()
+        reporter = Reporter(server.url, form=form.name, ticket=ticket, ledger=ledger)
+        receipt = reporter.report(answers)
+        (round_,) = [each for each in form.rounds if each.question == receipt.question]
+        assert (receipt.round_id, ledger.spent) == (round_.id, 1.0)
+        assert ticket is None or form.rounds[assigned_round(ticket, 3)] == round_
+        with pytest.raises(AlreadyReportedError):
+            Reporter(server.url, form=form, ticket=ticket, ledger=ledger).report(answers)
+    assert sum(each.n for each in admin.form(form.id).rounds) == 6
 
 
 def test_error_without_a_key_asks_for_no_smaller_batches(admin: Client, server: ServerProcess):

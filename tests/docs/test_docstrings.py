@@ -126,6 +126,12 @@ def reader(
     names["simulate"] = ldprecover.simulate
     cities = load_dataset("cities")
     client = Client(server.url, key=ADMIN_KEY)
+    options = {"Which system?": ["Linux", "Windows"], "Which editor?": ["vim", "emacs"]}
+    questions = [
+        {"question": each, "protocol": "grr", "epsilon": 1.0, "items": items}
+        for each, items in options.items()
+    ]
+    client.open_form(name="usage", assign="client", rounds=questions)
     client.open_round(name="lunch", protocol="oue", epsilon=1.0, items=["soup", "salad"])
     Population([2, 1], 30, seed=1).report_to(server.url, "lunch", key=ADMIN_KEY)
     opened = client.open_round(name="cities", protocol="oue", epsilon=1.0, items=cities.items)

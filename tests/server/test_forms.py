@@ -22,7 +22,11 @@ ASKED = {
     "epsilon": 1.0,
     "domain_size": 2,
 }
-FORM = {"assign": "ticket", "rounds": [{**ASKED, "domain_size": d} for d in (2, 3, 4)]}
+OTHER = {**ASKED, "question": "Which other?"}
+FORM = {
+    "assign": "ticket",
+    "rounds": [{**ASKED, "question": f"Which of {d}?", "domain_size": d} for d in (2, 3, 4)],
+}
 
 
 def try_form(app: InProcess, **fields: Any) -> httpx.Response:
@@ -55,11 +59,11 @@ def reports_of(app: InProcess, form: Any) -> list[int]:
 
 def test_form_opens_with_its_rounds_in_order(in_process: InProcess) -> None:
     app = in_process
-    named = [{**ASKED, "name": "first"}, ASKED]
+    named = [{**ASKED, "name": "first"}, OTHER]
     form = open_form(app, name="usage", title="Usage", rounds=named)
     assert (form["title"], form["assign"]) == ("Usage", "ticket")
     assert [each["name"] for each in form["rounds"]] == ["first", "usage-2"]
-    other = open_form(app, assign="client", rounds=[ASKED, {**ASKED, "access": "key"}])
+    other = open_form(app, assign="client", rounds=[ASKED, {**OTHER, "access": "key"}])
     assert [round["access"] for round in other["rounds"]] == ["open", "key"]
     assert app.get("/forms/usage").json() == form
     assert app.get(f"/forms?before={other['id']}&limit=1").json() == {"forms": [form]}
@@ -83,7 +87,8 @@ def test_form_opens_all_of_its_rounds_or_none(in_process: InProcess) -> None:
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"rounds": 51 * [ASKED]}, "rounds must be a list of 1 to 50 entries"),
     ({"rounds": [ASKED, {**ASKED, "question": None}]}, "rounds.1.question must be a string"),
-    ({"rounds": [ASKED, {**ASKED, "items": ["a", "b"]}]}, "rounds.1: give either items or"),
+    ({"rounds": [ASKED, ASKED]}, "rounds must have different questions"),
+    ({"rounds": [ASKED, {**OTHER, "items": ["a", "b"]}]}, "rounds.1: give either items or"),
     ({"rounds": [{**ASKED, "access": "open"}]}, "rounds.0: access must be ticket"),
     ({"rounds": [{**ASKED, "access": "ticket"}], "assign": "client"}, "rounds.0: access must be"),
     ({"assign": "chance"}, "assign must be 'ticket' or 'client', not 'chance'"),
@@ -177,7 +182,7 @@ def test_form_outlives_its_server_and_ends_whole(new_database: NewDatabase, tmp_
 
 def test_verdict_in_a_form_needs_the_key_of_its_round(in_process: InProcess) -> None:
     app = in_process
-    form = open_form(app, rounds=[ASKED, {**ASKED, "read_access": "key"}])
+    form = open_form(app, rounds=[ASKED, {**OTHER, "read_access": "key"}])
     seqs = sa.select(rounds.c.seq, sa.literal(0), sa.literal("{}"))
     seqs = seqs.where(rounds.c.form == form["id"])
     with app.storage.database.write() as database:
