@@ -79,7 +79,7 @@ def test_one_answer_of_each_user_of_a_form_is_counted(
 ):
     form = admin.open_form(assign=assign, rounds=QUESTIONS)
     tickets = admin.mint_form_tickets(form.id, 6) if assign == "ticket" else 6 * [None]
-    answers = {question["question"]: "a" for question in QUESTIONS}
+    answers = {str(question["question"]): "a" for question in QUESTIONS}
     for ticket in tickets:
         ledger = Ledger.in_memory()
         reporter = Reporter(server.url, form=form.name, ticket=ticket, ledger=ledger)
