@@ -1,7 +1,7 @@
 """Opening, reading, closing and deleting rounds and forms, and minting their tickets."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -41,8 +41,8 @@ from ldprecover_server.http.dependencies import (
     Caller,
     Reader,
     RoundReference,
-    Services,
     get_services,
+
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import is_current, json_response
@@ -63,6 +63,7 @@ _Before = Annotated[
     str | None, Query(max_length=64, description="Id of the last one of the previous page.")
 ]
 _FormReference = Annotated[str, Path(alias="form", description="An id or a name.")]
+_END_ROUND = problems(RoundNotFoundError, RoundOfFormError, *ADMIN, *STORAGE)
 _END_FORM = problems(FormNotFoundError, *ADMIN, *STORAGE)
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -83,15 +84,17 @@ _FOREVER = "public, max-age=31536000, immutable"
 )
 async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
-    limit = caller.services.limits.max_body_bytes
-    async with json_body(request, caller, NewRound, limit) as new:
-        root = request.scope.get("root_path", "")
-        return await caller.respond(_open, caller.services, new, root + paths.ROUNDS)
+    async with json_body(request, caller, NewRound, caller.services.limits.max_body_bytes) as new:
+        return await caller.respond(_open, request, caller, new)
 
 
-def _open(services: Services, new: NewRound, rounds: str) -> Response:
-    stored, info = services.rounds.open(new)
-    return _round(services, None, stored, info, 201, {"Location": f"{rounds}/{stored.id}"})
+def _open(request: Request, caller: Caller, new: NewRound) -> Response:
+    stored, info = caller.services.rounds.open(new)
+    return _round(caller, stored, info, 201, _location(request, paths.ROUNDS, stored.id))
+
+
+def _location(request: Request, path: str, id: str) -> dict[str, str]:
+    return {"Location": f"{request.scope.get('root_path', '')}{path}/{id}"}
 
 
 @router.get(
@@ -122,8 +125,7 @@ async def list_rounds(
 )
 async def get_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round: its parameters, its state, its reports counted, and its verdict."""
-    services = caller.services
-    return await caller.respond(lambda: _round(services, caller.key, *services.rounds.get(round)))
+    return await caller.respond(lambda: _round(caller, *caller.services.rounds.get(round)))
 
 
 @router.get(
@@ -150,19 +152,11 @@ def _get_parameters(request: Request, reference: str) -> Response:
     return json_response(parameters, headers=headers, labels=rounds.labels(info))
 
 
-@router.post(
-    paths.ROUND + paths.CLOSE,
-    response_model=RoundStatus,
-    responses=problems(RoundNotFoundError, RoundOfFormError, *ADMIN, *STORAGE),
-)
+@router.post(paths.ROUND + paths.CLOSE, response_model=RoundStatus, responses=_END_ROUND)
 async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
-    services = caller.services
-
-    def close() -> Response:
-        return _round(services, caller.key, *services.rounds.close(round))
-
-    response = await caller.respond(close)
+    close = caller.services.rounds.close
+    response = await caller.respond(lambda: _round(caller, *close(round)))
     request.app.state.verdicts.wake()
     return response
 
@@ -177,21 +171,20 @@ async def close_round(request: Request, round: RoundReference, caller: Admin) ->
 )
 async def mint_tickets(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
+    return await _mint(request, caller, caller.services.rounds.mint, round)
+
+
+async def _mint(
+    request: Request, caller: Caller, mint: Callable[[str, int], Iterator[str]], reference: str
+) -> Response:
     async with json_body(request, caller, NewTickets, _SMALL) as new:
-        return _ticket_lines(await caller.run(caller.services.rounds.mint, round, new.count))
-
-
-def _ticket_lines(tickets: Iterator[str]) -> Response:
+        tickets = await caller.run(mint, reference, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
 
 
-@router.delete(
-    paths.ROUND,
-    status_code=204,
-    responses=problems(RoundNotFoundError, RoundOfFormError, *ADMIN, *STORAGE),
-)
+@router.delete(paths.ROUND, status_code=204, responses=_END_ROUND)
 async def delete_round(round: RoundReference, caller: Admin) -> None:
     """Delete a round and all its reports."""
     await caller.run(caller.services.rounds.delete, round)
@@ -254,8 +247,7 @@ async def open_form(request: Request, caller: Admin) -> Response:
     """Open a form: all of its rounds, or none. Each person answers one of them."""
     async with json_body(request, caller, NewForm, caller.services.limits.max_body_bytes) as new:
         form = await caller.run(lambda: _form(caller, caller.services.rounds.open_form(new)))
-    path = request.scope.get("root_path", "") + paths.FORMS
-    return json_response(form, 201, {"Location": f"{path}/{form.id}"})
+    return json_response(form, 201, _location(request, paths.FORMS, form.id))
 
 
 @router.get(
@@ -316,10 +308,7 @@ async def delete_form(form: _FormReference, caller: Admin) -> None:
 )
 async def mint_form_tickets(request: Request, form: _FormReference, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; each admits a report to the round that it assigns."""
-    async with json_body(request, caller, NewTickets, _SMALL) as new:
-        return _ticket_lines(
-            await caller.run(caller.services.rounds.mint_for_form, form, new.count)
-        )
+    return await _mint(request, caller, caller.services.rounds.mint_for_form, form)
 
 
 def _form(caller: Caller, rounds: Sequence[StoredRound]) -> Form:
@@ -349,13 +338,13 @@ def _state(stored: StoredRound, verdict: str | None) -> dict[str, Any]:
 
 
 def _round(
-    services: Services,
-    key: str | None,
+    caller: Caller,
     stored: StoredRound,
     info: RoundInfo,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    (verdict,) = services.rounds.verdicts([stored], key)
+    rounds = caller.services.rounds
+    (verdict,) = rounds.verdicts([stored], caller.key)
     message = RoundStatus.model_construct(**_state(stored, verdict), items=[])
-    return json_response(message, status, headers, labels=services.rounds.labels(info))
+    return json_response(message, status, headers, labels=rounds.labels(info))
