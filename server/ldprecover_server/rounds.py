@@ -18,6 +18,8 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.errors import RoundOfFormError
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
+from ldprecover_server.storage.rounds import ImmutableFields
+
 
 _CACHE_SIZE = 256  # rounds, without their labels
 LABELS_BYTES = 16 << 20
@@ -25,24 +27,10 @@ LABELS_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class RoundInfo:
-    """The immutable part of a round without its labels, which take `labels_bytes` as ASCII JSON."""
+class RoundInfo(ImmutableFields):
+    """The immutable part of a round without its labels."""
 
-    seq: int
-    id: str
-    name: str
     oracle: FrequencyOracle
-    labels_bytes: int
-    access: str
-    read_access: str
-    retention: str
-    practice: bool
-    form: str | None
-    position: int | None
-    form_size: int | None
-    question: str | None
-    title: str | None
-    thanks: str | None
 
 
 def _check_name(name: str | None) -> None:

@@ -45,8 +45,12 @@ ANALYSIS = (
     errors.AnalysisTimeoutError,
     errors.AnalysisTooLargeError,
     errors.AnalysisFailedError,
+    errors.InvalidParameterError,
+    errors.NoReportsError,
+    errors.ReportsGoneError,
 )
 """Errors of analyses."""
+
 
 GONE = 499
 """The status that metrics show if the caller disconnected before the response, as in nginx."""

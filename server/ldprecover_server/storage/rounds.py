@@ -56,43 +56,54 @@ _PARAMETERS = ("protocol", "epsilon", "parameter", "practice")
 
 
 @dataclass(frozen=True)
-class StoredRound:
-    """A round without its labels. `seq` orders rounds by their opening.
+class ImmutableFields:
+    """What never changes of a round. `seq` orders rounds by their opening.
 
-    `seed` splits the reports of a closed round for certificates; None before. `verdict` is in
-    JSON, None if none is stored. `form` is the id of the form that the round belongs to, and
-    `position` its index among the form's rounds; these and what follows are None without one.
+    Its labels take `labels_bytes` as ASCII JSON. `form` is the id of the form that the round
+    belongs to, `position` its index among the form's rounds, and `form_size` their number; the
+    three are None without a form.
     """
 
     seq: int
     id: str
     name: str
-    protocol: str
-    epsilon: float
-    parameter: int | None
     practice: bool
-    p: float
-    q: float
-    domain_size: int
     labels_bytes: int
-    digest: str
     question: str | None
     title: str | None
     thanks: str | None
-    state: str
-    opened_at: str
-    closed_at: str | None
     access: str
     read_access: str
     retention: str
+    form: str | None
+    position: int | None
+    form_size: int | None
+
+
+@dataclass(frozen=True)
+class StoredRound(ImmutableFields):
+    """A round without its labels.
+
+    `seed` splits the reports of a closed round for certificates; None before. `verdict` is in
+    JSON, None if none is stored. `form_name` and `form_title` are None without a form.
+    """
+
+    protocol: str
+    epsilon: float
+    parameter: int | None
+    p: float
+    q: float
+    domain_size: int
+    digest: str
+    state: str
+    opened_at: str
+    closed_at: str | None
     seed: str | None
     n: int
     verdict: str | None
-    form: str | None
-    position: int | None
     form_name: str | None
     form_title: str | None
-    form_size: int | None
+
 
     @property
     def oracle(self) -> FrequencyOracle:
@@ -337,12 +348,9 @@ def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
         if row is None:
             raise RoundNotFoundError("no round has been opened")
         return _stored(row)
-    matches = sa.or_(rounds.c.id == identifier, rounds.c.name == identifier)
-    # Postgres accepts no text with a NUL, and no identifier has one.
-    row = None if "\0" in identifier else connection.execute(_ROUNDS.where(matches)).one_or_none()
-    if row is None:
-        raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
-    return _stored(row)
+    if named := _named(connection, rounds, identifier):
+        return named[0]
+    raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
 
 
 def find_form(connection: sa.Connection, identifier: str) -> list[StoredRound]:
@@ -350,13 +358,19 @@ def find_form(connection: sa.Connection, identifier: str) -> list[StoredRound]:
 
     Raises FormNotFoundError.
     """
-    matches = sa.or_(forms.c.id == identifier, forms.c.name == identifier)
-    query = _ROUNDS.where(matches).order_by(rounds.c.seq)
-    # As in `find_round`.
-    form = [] if "\0" in identifier else [_stored(row) for row in connection.execute(query)]
-    if not form:
-        raise FormNotFoundError(f"no form has the id or name {identifier[:80]!r}")
-    return form
+    if form := _named(connection, forms, identifier):
+        return form
+    raise FormNotFoundError(f"no form has the id or name {identifier[:80]!r}")
+
+
+def _named(connection: sa.Connection, table: sa.Table, identifier: str) -> list[StoredRound]:
+    """Return the rounds of the row in `table` with this id or name, in the order of `seq`."""
+    if "\0" in identifier:  # Postgres accepts no text with it, and no identifier has it
+        return []
+    matches = sa.or_(table.c.id == identifier, table.c.name == identifier)
+    rows = connection.execute(_ROUNDS.where(matches).order_by(rounds.c.seq))
+    return [_stored(row) for row in rows]
+
 
 
 def _stored(row: Any) -> StoredRound:

@@ -26,13 +26,7 @@ from ldprecover_interface.results import (
     Recovered,
     RecoveryRequest,
 )
-from ldprecover_server.errors import (
-    InvalidParameterError,
-    NoReportsError,
-    ReportsGoneError,
-    RoundOpenError,
-    ShareTooSmallError,
-)
+from ldprecover_server.errors import RoundOpenError, ShareTooSmallError
 from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
@@ -155,12 +149,7 @@ def _max_bytes(round: RoundInfo, caller: Caller) -> int:
 @router.post(
     paths.RECOVER,
     response_model=Recovered,
-    responses={
-        200: AS_CSV,
-        **problems(
-            *READ, *BODY, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError
-        ),
-    },
+    responses={200: AS_CSV, **problems(*READ, *BODY, *ANALYSIS)},
     openapi_extra=KEY_IF_NEEDED | body_schema(RecoveryRequest, required=False),
 )
 async def recover_frequencies(
@@ -175,10 +164,7 @@ async def recover_frequencies(
 @round_router.get(
     paths.RECOVER,
     response_model=Recovered,
-    responses={
-        200: AS_CSV,
-        **problems(*READ, *ANALYSIS, NoReportsError, ReportsGoneError, InvalidParameterError),
-    },
+    responses={200: AS_CSV, **problems(*READ, *ANALYSIS)},
     openapi_extra=KEY_IF_NEEDED,
 )
 async def get_recovery(
@@ -246,19 +232,8 @@ def _write(
 def _write_recovery(
     round: RoundInfo, labels: bytes, recovery: Recovery, malicious_model: str, form: str
 ) -> Response:
-    items = decode_labels(labels)
-    message = _recovered(round, malicious_model, recovery, items)
-    if form != "json":
-        message.items = list(items)
-        return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
-    return json_response(message, labels=labels)
-
-
-def _recovered(
-    round: RoundInfo, malicious_model: str, recovery: Recovery, items: Sequence[str]
-) -> Recovered:
-    conclusions = recovery.conclusions
-    return Recovered.model_construct(
+    items, conclusions = decode_labels(labels), recovery.conclusions
+    message = Recovered.model_construct(
         round=round.id,
         **_question(round),
         method=recovery.method,
@@ -274,6 +249,10 @@ def _recovered(
         if conclusions is None
         else Conclusions.model_validate(conclusions.to_dict(items), strict=False),
     )
+    if form != "json":
+        message.items = items
+        return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
+    return json_response(message, labels=labels)
 
 
 @round_router.post(
@@ -281,16 +260,7 @@ def _recovered(
     response_model=Certified,
     responses={
         200: AS_CSV,
-        **problems(
-            *READ,
-            *BODY,
-            *ANALYSIS,
-            NoReportsError,
-            ReportsGoneError,
-            RoundOpenError,
-            ShareTooSmallError,
-            InvalidParameterError,
-        ),
+        **problems(*READ, *BODY, *ANALYSIS, RoundOpenError, ShareTooSmallError),
     },
     openapi_extra=KEY_IF_NEEDED | body_schema(CertificateRequest),
 )
@@ -317,23 +287,21 @@ def _write_certificate(
 ) -> Response:
     items = decode_labels(labels)
     message = certified(round.id, result, items)
-    if form != "json":
-        return _certificate_as_csv(message, items, form)
-    message.items = []
-    return json_response(message, labels=labels)
-
-
-def _certificate_as_csv(message: Certified, items: Sequence[str], form: str) -> Response:
+    if form == "json":
+        message.items = []
+        return json_response(message, labels=labels)
     columns: dict[str, Iterable[object]] = {
         "item": items,
         "index": range(len(items)),
         "lower": message.lower,
         "upper": message.upper,
-        "events": [message.events] * len(items),
-        "from_reports": [message.from_reports] * len(items),
-        "seed": [message.seed] * len(items),
+        **{
+            name: [getattr(message, name)] * len(items)
+            for name in ("events", "from_reports", "seed")
+        },
     }
-    return _columns_as_csv(f"certificate-{message.round}", columns, form)
+    return _columns_as_csv(f"certificate-{round.id}", columns, form)
+
 
 
 @round_router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
@@ -365,16 +333,7 @@ async def list_methods(round: ReadableRound, caller: Reader) -> Methods:
 @round_router.get(
     paths.ALARMS,
     response_model=Alarms,
-    responses={
-        200: AS_CSV,
-        **problems(
-            *READ,
-            *ANALYSIS,
-            NoReportsError,
-            ReportsGoneError,
-            InvalidParameterError,
-        ),
-    },
+    responses={200: AS_CSV, **problems(*READ, *ANALYSIS)},
     openapi_extra=KEY_IF_NEEDED,
 )
 async def get_alarms(
