@@ -168,7 +168,6 @@ def packed(folder: Path, measure: Measure) -> None:
         )
 
 
-
 def main(pairs: int = 6, seconds: int = 5) -> None:
     """Measure ingest through the real server beside a bare route."""
     if shutil.which("wrk") is None:

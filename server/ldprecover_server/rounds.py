@@ -20,7 +20,6 @@ from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 from ldprecover_server.storage.rounds import ImmutableFields
 
-
 _CACHE_SIZE = 256  # rounds, without their labels
 LABELS_BYTES = 16 << 20
 """Bytes of cached labels of all processes; those of a round may be megabytes."""

@@ -15,7 +15,7 @@ from ldprecover.crafting.one_item import OneItemCrafter
 from ldprecover.laws import Laws
 from ldprecover.protocols.description import ReportForms, Traits
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
-from ldprecover.protocols.sampling import below, keep_threshold, words_from
+from ldprecover.protocols.sampling import keep_or_replace, keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
@@ -59,13 +59,12 @@ class GRR(FrequencyOracle):
         return IntegerForm(_FORMS, self.domain_size, "item")
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        user_items = self.item_indices(items)
-        words = words_from(rng)
-        d = self.domain_size
-        keep = words(user_items.size) < np.uint64(self.thresholds["keep_below"])
-        # A shift by 1..d-1 modulo d is uniform over the items the user does not hold.
-        other = (user_items + 1 + below(d - 1, user_items.size, words).astype(np.int64)) % d
-        return np.where(keep, user_items, other).astype("<u4")
+        return keep_or_replace(
+            self.item_indices(items),
+            self.domain_size,
+            self.thresholds["keep_below"],
+            words_from(rng),
+        ).astype("<u4")
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         return self.item_indices(items).astype("<u4")

@@ -14,9 +14,9 @@ from ldprecover import counting
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
 from ldprecover.laws import HitLaw, Laws, ReportSums
 from ldprecover.protocols.description import ReportForms, Traits
-from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
+from ldprecover.protocols.integer_reports import IntegerReports
+from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
-from ldprecover.protocols.simulation import HistogramSimulation, Simulation
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import (
     BoolArray,
@@ -37,7 +37,7 @@ _FORMS = ReportForms(
 
 
 @dataclass(frozen=True)
-class HR(FrequencyOracle):
+class HR(IntegerReports):
     """Hadamard response for epsilon up to about 1 (Acharya, Sun and Zhang, AISTATS 2019).
 
     The Hadamard matrix has K = 2^ceil(log2(d+1)) columns and the entry (-1)^popcount(i & y) in row
@@ -114,9 +114,6 @@ class HR(FrequencyOracle):
         columns[wrong] ^= rows[wrong] & (~rows[wrong] + np.uint32(1))
         return columns
 
-    def summarise(self, reports: Reports) -> Int64Array:
-        return counting.grr_counts(reports, self.summary_size)
-
     def counts_from(self, summary: Int64Array) -> Int64Array:
         signs = counting.walsh_hadamard(summary)
         return (signs[0] + signs[1 : self.domain_size + 1]) // 2
@@ -124,14 +121,6 @@ class HR(FrequencyOracle):
     def supports(self, reports: Reports, items: Items = ALL_ITEMS) -> BoolArray:
         rows = np.arange(1, self.domain_size + 1, dtype=np.uint32)[items]
         return ~_is_odd(self.wire.rows(reports)[:, None] & rows)
-
-    def support_sizes(self, reports: Reports) -> Int64Array:
-        return self._sizes[self.wire.rows(reports)]
-
-    @cached_property
-    def _sizes(self) -> Int64Array:
-        """The number of items that each column supports."""
-        return self.hits(np.arange(self.domain_size))
 
     def hits(self, items: Int64Array) -> Int64Array:
         """Return the number of the items that each of the K columns supports, in O(K log K)."""
@@ -168,10 +157,6 @@ class HR(FrequencyOracle):
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         mass = self.supported_mass(reports, frequencies)
         return np.log((self.p * mass + (1 - self.p) * (1 - mass)) * (2 / self.summary_size))
-
-    @property
-    def simulation(self) -> Simulation:
-        return HistogramSimulation(self)
 
     @property
     def crafter(self) -> ColumnCrafter:

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover import counting
 from ldprecover._checks import integers
 from ldprecover.counting.linear_hashing import bucket_sums, buckets_of, support_sums
 from ldprecover.crafting.crafter import Crafter
@@ -17,9 +16,10 @@ from ldprecover.crafting.linear import LinearCrafter
 from ldprecover.errors import ParameterError
 from ldprecover.laws import HitLaw, JointSupport, Laws, ReportSums
 from ldprecover.protocols.description import OwnParameter, ReportForms, Traits
-from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items, tiles
-from ldprecover.protocols.sampling import below, keep_threshold, words_from
-from ldprecover.protocols.simulation import HistogramSimulation, Simulation
+from ldprecover.protocols.integer_reports import IntegerReports
+from ldprecover.protocols.local_hashing import LocalHashing
+from ldprecover.protocols.oracle import ALL_ITEMS, Items, tiles
+from ldprecover.protocols.sampling import below, keep_or_replace, words_from
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
@@ -59,7 +59,7 @@ def _variance(epsilon: float, g: int) -> float:
 
 
 @dataclass(frozen=True)
-class LLH(FrequencyOracle):
+class LLH(LocalHashing, IntegerReports):
     """Local hashing by the linear functions over GF(g), g prime.
 
     Local hashing (Bassily and Smith, STOC 2015; Wang et al., USENIX Security 2017) with a family
@@ -80,8 +80,6 @@ class LLH(FrequencyOracle):
 
         LLH(epsilon=1.0, domain_size=100, hash_range=5).perturb([0, 3, 3])
     """
-
-    hash_range: int
 
     protocol = "llh"
     title = "linear local hashing"
@@ -107,22 +105,9 @@ class LLH(FrequencyOracle):
             )
 
     @property
-    def p(self) -> float:
-        e = math.exp(self.epsilon)
-        return e / (e + self.hash_range - 1)
-
-    @property
-    def q(self) -> float:
-        return 1 / self.hash_range
-
-    @property
     def is_proposed(self) -> bool:
         e = math.exp(self.epsilon)
         return _variance(self.epsilon, self.hash_range) <= _WORST * 4 * e / (e - 1) ** 2
-
-    @property
-    def thresholds(self) -> dict[str, int]:
-        return {"keep_below": keep_threshold(self.epsilon, self.hash_range)}
 
     @cached_property
     def wire(self) -> IntegerForm:
@@ -149,12 +134,9 @@ class LLH(FrequencyOracle):
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         reports = self.encode(items, rng)
-        words = words_from(rng)
-        g, n = self.hash_range, len(reports)
-        keep = words(n) < np.uint64(self.thresholds["keep_below"])
-        own = reports % np.uint32(g)
-        other = (own + 1 + below(g - 1, n, words).astype(np.uint32)) % np.uint32(g)
-        return np.where(keep, reports, reports - own + other).astype("<u4")
+        own = reports % np.uint32(self.hash_range)
+        sent = keep_or_replace(own, self.hash_range, self.thresholds["keep_below"], words_from(rng))
+        return (reports - own + sent).astype("<u4")
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         user_items = self.item_indices(items)
@@ -171,9 +153,6 @@ class LLH(FrequencyOracle):
         """Return seeds and buckets as reports. Raises ParameterError for others."""
         firsts = integers(seeds, "seeds", self.seed_count - 1).astype(np.int64) * self.hash_range
         return (firsts + integers(buckets, "buckets", self.hash_range - 1)).astype("<u4")
-
-    def summarise(self, reports: Reports) -> Int64Array:
-        return counting.grr_counts(reports, self.summary_size)
 
     def support_counts(self, reports: Reports) -> Int64Array:
         rows = self.wire.checked(reports)
@@ -195,14 +174,6 @@ class LLH(FrequencyOracle):
             hashed = self.buckets(seeds[rows, None], columns)
             np.equal(hashed, buckets[rows, None], out=supported[rows])
         return supported
-
-    def support_sizes(self, reports: Reports) -> Int64Array:
-        return self._sizes[self.wire.rows(reports)]
-
-    @cached_property
-    def _sizes(self) -> Int64Array:
-        """The number of items that each report supports."""
-        return self.hits(np.arange(self.domain_size))
 
     def hits(self, items: Int64Array) -> Int64Array:
         """Return the number of the items that each of the g^(k+1) reports supports."""
@@ -256,10 +227,6 @@ class LLH(FrequencyOracle):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         return np.log(self.probabilities(frequencies))[reports]
-
-    @property
-    def simulation(self) -> Simulation:
-        return HistogramSimulation(self)
 
     @property
     def crafter(self) -> Crafter:

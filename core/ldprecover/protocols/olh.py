@@ -18,8 +18,9 @@ from ldprecover.crafting.seed_crafter import SeedCrafter
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
-from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
-from ldprecover.protocols.sampling import below, keep_threshold, words_from
+from ldprecover.protocols.local_hashing import LocalHashing
+from ldprecover.protocols.oracle import ALL_ITEMS, Items
+from ldprecover.protocols.sampling import keep_or_replace, words_from
 from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
@@ -45,7 +46,7 @@ def default_hash_range(epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class OLH(FrequencyOracle):
+class OLH(LocalHashing):
     """Optimised local hashing (paper, III-B; Wang et al., USENIX Security 2017).
 
     The report is a pair (seed, bucket). The user's item is hashed with a fresh random seed into one
@@ -56,8 +57,6 @@ class OLH(FrequencyOracle):
 
         OLH(epsilon=1.0, domain_size=4, hash_range=4).perturb([0, 3, 3])
     """
-
-    hash_range: int
 
     protocol = "olh"
     title = "optimised local hashing"
@@ -71,21 +70,8 @@ class OLH(FrequencyOracle):
     )
 
     @property
-    def p(self) -> float:
-        e = math.exp(self.epsilon)
-        return e / (e + self.hash_range - 1)
-
-    @property
-    def q(self) -> float:
-        return 1 / self.hash_range
-
-    @property
     def hash_tests(self) -> int:
         return self.domain_size
-
-    @property
-    def thresholds(self) -> dict[str, int]:
-        return {"keep_below": keep_threshold(self.epsilon, self.hash_range)}
 
     @cached_property
     def wire(self) -> WireForm:
@@ -93,12 +79,9 @@ class OLH(FrequencyOracle):
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         reports = self.encode(items, rng)
-        words = words_from(rng)
-        g, n = self.hash_range, len(reports)
-        keep = words(n) < np.uint64(self.thresholds["keep_below"])
-        own = reports["bucket"].astype(np.uint64)
-        other = (own + np.uint64(1) + below(g - 1, n, words)) % np.uint64(g)
-        reports["bucket"] = np.where(keep, own, other)
+        reports["bucket"] = keep_or_replace(
+            reports["bucket"], self.hash_range, self.thresholds["keep_below"], words_from(rng)
+        )
         return reports
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:

@@ -8,14 +8,18 @@ under two values is at most e^epsilon exactly, not up to the rounding of a float
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldprecover.errors import ParameterError
 from ldprecover.types import Rng, UInt64Array, Words
 
 _DIGITS = 60  # e^10 * 2^64 has 24 digits before the point
+_WORDS = Decimal(1 << 64)
 
 
 def words_from(rng: Rng | None) -> Words:
@@ -36,9 +40,7 @@ def keep_threshold(epsilon: float, k: int) -> int:
     Generalised randomised response over k values keeps its value if a word is below t: with
     probability t/2^64, just under p = e^epsilon/(e^epsilon + k - 1).
     """
-    with localcontext(prec=_DIGITS):
-        e = Decimal(epsilon).exp()
-        return int((Decimal(1 << 64) * e / (e + (k - 1))).to_integral_value(ROUND_FLOOR))
+    return _threshold(epsilon, lambda e: _WORDS * e / (e + (k - 1)), ROUND_FLOOR)
 
 
 def flip_threshold(epsilon: float) -> int:
@@ -47,9 +49,7 @@ def flip_threshold(epsilon: float) -> int:
     A zero bit of optimised unary encoding is sent as one if a word is below t: with probability
     t/2^64, just over q = 1/(e^epsilon + 1).
     """
-    with localcontext(prec=_DIGITS):
-        e = Decimal(epsilon).exp()
-        return int((Decimal(1 << 64) / (e + 1)).to_integral_value(ROUND_CEILING))
+    return _threshold(epsilon, lambda e: _WORDS / (e + 1), ROUND_CEILING)
 
 
 def hold_threshold(epsilon: float, d: int, k: int) -> int:
@@ -58,9 +58,29 @@ def hold_threshold(epsilon: float, d: int, k: int) -> int:
     Subset selection reports k of d items that contain the user's if a word is below t: with
     probability t/2^64, just under p = k e^epsilon/(k e^epsilon + d - k).
     """
+    return _threshold(epsilon, lambda e: _WORDS * k * e / (k * e + (d - k)), ROUND_FLOOR)
+
+
+def _threshold(epsilon: float, words_of: Callable[[Decimal], Decimal], rounding: str) -> int:
+    """Return the number of words, rounded to an integer, that follows from e^epsilon."""
     with localcontext(prec=_DIGITS):
-        e = Decimal(epsilon).exp()
-        return int((Decimal(1 << 64) * k * e / (k * e + (d - k))).to_integral_value(ROUND_FLOOR))
+        return int(words_of(Decimal(epsilon).exp()).to_integral_value(rounding))
+
+
+def keep_or_replace(
+    values: NDArray[np.integer[Any]], k: int, keep_below: int, words: Words
+) -> UInt64Array:
+    """Return each of the values below k if a word is below `keep_below`, else one of the others.
+
+    The others are equally likely: it is generalised randomised response.
+    """
+    own = values.astype(np.uint64)
+    keep = words(own.size) < np.uint64(keep_below)
+    # A shift by 1..k-1 modulo k is uniform over the other values.
+    other = below(k - 1, own.size, words)
+    other += own + 1
+    other %= k
+    return np.where(keep, own, other)
 
 
 def below(k: int, n: int, words: Words) -> UInt64Array:

@@ -104,7 +104,6 @@ class StoredRound(ImmutableFields):
     form_name: str | None
     form_title: str | None
 
-
     @property
     def oracle(self) -> FrequencyOracle:
         """The round's frequency oracle. Raises PluginNotLoadedError."""
@@ -370,7 +369,6 @@ def _named(connection: sa.Connection, table: sa.Table, identifier: str) -> list[
     matches = sa.or_(table.c.id == identifier, table.c.name == identifier)
     rows = connection.execute(_ROUNDS.where(matches).order_by(rounds.c.seq))
     return [_stored(row) for row in rows]
-
 
 
 def _stored(row: Any) -> StoredRound:

@@ -1,6 +1,6 @@
 """Results of a round: frequencies, recoveries and their methods, certificates, and alarms."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
@@ -301,7 +301,6 @@ def _write_certificate(
         },
     }
     return _columns_as_csv(f"certificate-{round.id}", columns, form)
-
 
 
 @round_router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)

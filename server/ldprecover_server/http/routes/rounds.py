@@ -42,7 +42,6 @@ from ldprecover_server.http.dependencies import (
     Reader,
     RoundReference,
     get_services,
-
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import is_current, json_response
