@@ -43,10 +43,12 @@ def test_every_value_meets_every_other_once() -> None:
         epsilon=[0.5, 1.0],
         eta=[0.1, 0.2, 0.4],
         trials=3,
+        questions=[1, 5],
+        assign=["ticket", "client"],
         attacks=["none", "mga", {"name": "apa", "each": 4}],
     )
     # Without an attack there is no beta to vary.
-    assert len(result.cells) == len(set(result.cells)) == 2 * 2 * (1 + 2 * 2) * 2 * 3 * 3
+    assert len(result.cells) == len(set(result.cells)) == 2 * 2 * (1 + 2 * 2) * 2 * 3 * 4 * 3
     assert {cell.beta for cell in result.cells if not cell.attack.malicious} == {0.0}
 
 
@@ -108,6 +110,18 @@ def test_outcome_is_the_librarys_recovery_of_the_round() -> None:
         assert outcomes[name].fg == frequency_gain(expected, round_.f_genuine, round_.targets)
     # With the true share and the true eta LDPRecover subtracts exactly what was added.
     assert outcomes["right"].malicious_mse == pytest.approx(0, abs=1e-20)
+
+
+def test_gain_grows_only_for_attackers_who_choose_their_question() -> None:
+    """By k/(1 + (k - 1) β), and assigned it stays: to five standard errors, 1e-6 false alarms."""
+    forms = {"questions": [1, 10], "assign": ["ticket", "client"], "users": 100_000, "trials": 20}
+    result = study(data="geometric", protocols="oue", epsilon=1, **forms).run()
+    one, same, assigned, chosen = (means["poisoned"].fg or 0 for means in result.means.values())
+    assert one == same  # a form of one question
+    assert assigned / one == pytest.approx(1, abs=0.05)
+    assert chosen / one == pytest.approx(10 / 1.45, rel=0.01)
+    last = result.table().rows[-1][:2]
+    assert last == ["10", "mga (crafted), client"]
 
 
 def test_cost_counts_the_reports_that_methods_read(monkeypatch: pytest.MonkeyPatch) -> None:

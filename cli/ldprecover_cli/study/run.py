@@ -15,7 +15,7 @@ def run(
         Path,
         Argument(
             help="TOML file that describes the study, or one that is shipped: clean, crafted, "
-            "framing or unmix.",
+            "forms, framing or unmix.",
             metavar="FILE",
         ),
     ],

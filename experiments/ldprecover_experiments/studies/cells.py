@@ -103,7 +103,9 @@ def load_users_by_data(
 class Cell:
     """One trial of one attack on one protocol and data set, and what recovery assumes of it.
 
-    `xi` is the share of users in a subset, 0 where there are no subsets.
+    `xi` is the share of users in a subset, 0 where there are no subsets. The attacked round is one
+    of `questions` in a form. Each genuine user answers a uniform one. With `assign` "ticket" so
+    does each malicious user; with "client" all of them answer the attacked one.
 
         Cell("cities", "oue", AttackSpec(name="mga")).label
     """
@@ -114,6 +116,8 @@ class Cell:
     beta: float = BETA
     epsilon: float = EPSILON
     eta: float = ETA
+    questions: int = 1
+    assign: str = "ticket"
     xi: float = 0.0
     trial: int = 0
 
@@ -129,18 +133,22 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The text of the attack, with its report model unless that is the paper's."""
+        """The text of the attack, with its report model unless that is the paper's.
+
+        Attackers who choose their question have "client" after it.
+        """
+        client = ", client" if self.assign == "client" else ""
         if self.attack.label:
-            return self.attack.label
+            return self.attack.label + client
         attack = str(self.attack).translate(str.maketrans("", "", '{}"'))  # such as: apa each: 4
         plain = self.attack.model == "one-hot" or not self.attack.malicious
-        return attack if plain else f"{attack} ({self.attack.model})"
+        return (attack if plain else f"{attack} ({self.attack.model})") + client
 
     def seed(self, genuine_users: GenuineUsers, seed: int) -> np.random.SeedSequence:
         """Return the seed of the simulated round.
 
         It does not depend on eta and xi, so that all recoveries see the same poisoned counts, nor
-        on the name of a function.
+        on the name of a function. Forms differ in who answers the question, not in the secrets.
         """
         simulated = (
             genuine_users.digest,
@@ -165,10 +173,13 @@ class RoundSimulation:
     def __init__(self, cell: Cell, genuine_users: GenuineUsers, seed: int) -> None:
         d = len(genuine_users.items)
         self.cell, self.genuine_users = cell, genuine_users
-        self.m = malicious_users(genuine_users.n, cell.beta)
         self.oracle = _oracle(cell.protocol, cell.epsilon, d)
-        streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(4))
-        secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng = streams
+        streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(5))
+        secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng, assigner = streams
+        self.counts = assigner.binomial(genuine_users.counts, 1 / cell.questions)
+        self.m = malicious_users(genuine_users.n, cell.beta)
+        if cell.assign == "ticket":
+            self.m = int(assigner.binomial(self.m, 1 / cell.questions))
         spec = cell.attack
         chosen = _targets(spec.targets or TARGETS, genuine_users.items, secrets)
         self.targets = chosen if spec.targeted else None
@@ -197,8 +208,8 @@ class RoundSimulation:
 
     def genuine_reports(self) -> NDArray[Any]:
         """Return the packed reports of the genuine users."""
-        counts = self.genuine_users.counts
-        self.oracle.wire.check_users(self.genuine_users.n)
+        counts = self.counts
+        self.oracle.wire.check_users(int(counts.sum()))
         return self.oracle.perturb(np.repeat(np.arange(counts.size), counts), self.genuine_rng)
 
     def malicious_reports(self, m: int | None = None) -> NDArray[Any]:
@@ -240,11 +251,12 @@ def simulate_round(
         genuine, malicious = (Tally.of(oracle, each) for each in both)
         packed = np.concatenate(both)
     else:
-        genuine = oracle.simulation.honest_tally(genuine_users.counts, simulation.genuine_rng)
+        genuine = oracle.simulation.honest_tally(simulation.counts, simulation.genuine_rng)
         malicious = simulation.malicious_tally()
     if earlier:  # as many users from the same law
         rng = simulation.earlier_rng
-        previous = oracle.simulation.honest_tally(rng.multinomial(genuine_users.n, truth), rng)
+        counts = rng.multinomial(simulation.counts.sum(), truth)
+        previous = oracle.simulation.honest_tally(counts, rng)
     return PoisonedRound(
         oracle, truth, genuine, malicious, simulation.targets, packed, previous, simulation.attack
     )

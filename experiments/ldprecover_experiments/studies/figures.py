@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ"}
+AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ", "questions": "k"}
 _LOOK: dict[Any, Any] = {
     "svg.hashsalt": "ldprecover",
     "font.size": 8.0,

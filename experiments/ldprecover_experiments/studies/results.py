@@ -26,7 +26,7 @@ from ldprecover_experiments.studies.tables import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_VARIED = ("data", "protocol", "epsilon", "beta", "eta")
+_VARIED = ("data", "protocol", "epsilon", "beta", "eta", "questions")
 
 
 class _Row(BaseModel):
@@ -164,7 +164,7 @@ class Results:
         parts = [
             f"{key} {shown_parameter(getattr(first, key))}"
             for key in _VARIED
-            if key not in self.varied
+            if key not in self.varied and (key != "questions" or first.questions > 1)
         ]
         trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
         return ", ".join([*parts, f"{trials} trial{'' if trials == 1 else 's'}"])

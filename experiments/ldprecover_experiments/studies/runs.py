@@ -46,10 +46,14 @@ class Work:
         return any(spec.reads_reports for spec in self.methods)
 
     def reports(self, cell: Cell) -> int:
-        """Return the number of reports to make; all other counts are drawn from their law."""
+        """Return the number of reports to make, on average over the assignments of a form.
+
+        All other counts are drawn from their law.
+        """
         n, reads = self.users_by_data[cell.data].n, self.reads_reports
         m = malicious_users(n, cell.beta) if reads or cell.attack.model == "crafted" else 0
-        return m + n if reads else m
+        m //= cell.questions if cell.assign == "ticket" else 1
+        return m + n // cell.questions if reads else m
 
     @cached_property
     def variant(self) -> str:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
@@ -117,6 +117,8 @@ class Study(Form):
     epsilon: OneOrMore[float] = (EPSILON,)
     beta: OneOrMore[float] = (BETA,)
     eta: OneOrMore[Annotated[float, BeforeValidator(_eta)]] = (ETA,)
+    questions: OneOrMore[Annotated[int, Field(ge=1, le=50)]] = (1,)
+    assign: OneOrMore[Literal["ticket", "client"]] = ("ticket",)
     users: Annotated[int, Field(ge=1)] | None = None
     trials: Annotated[int, Field(ge=1)] = 10
     seed: Annotated[int, Field(ge=0)] = 0
@@ -167,7 +169,7 @@ class Study(Form):
                     "with"
                 )
         _check_once("methods", [spec.name for spec in self.methods])
-        for key in ("protocols", "epsilon", "beta", "eta"):
+        for key in ("protocols", "epsilon", "beta", "eta", "questions", "assign"):
             _check_once(key, getattr(self, key))
         _check_once("attacks", [f"{spec}, {spec.model}" for spec in self.attacks])
         if self._number > MAX_CELLS:
@@ -195,7 +197,7 @@ class Study(Form):
     def _number(self) -> int:
         """The number of cells."""
         attacks = sum(1 if spec.name == "none" else len(self.beta) for spec in self.attacks)
-        values = (self.data, self.protocols, self.epsilon, self.eta)
+        values = (self.data, self.protocols, self.epsilon, self.eta, self.questions, self.assign)
         return attacks * math.prod(map(len, values)) * self.trials
 
     @cached_property
@@ -216,7 +218,7 @@ class Study(Form):
             beta = (0.0,) if spec.name == "none" else self.beta
             cells = [
                 Cell(data, protocol, spec, *parameters)
-                for parameters in product(beta, self.epsilon, self.eta)
+                for parameters in product(beta, self.epsilon, self.eta, self.questions, self.assign)
             ]
             self._check(cells[0])
             every += cells
