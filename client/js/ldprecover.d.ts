@@ -93,10 +93,23 @@ export interface Round {
   readonly thresholds: Readonly<Record<string, bigint>>;
 }
 
+/** A checked form: rounds of which each person answers one. */
+export interface Form {
+  readonly id: string;
+  readonly name: string;
+  readonly title: string | null;
+  /** Who draws the round: the ticket, or the client. */
+  readonly assign: "ticket" | "client";
+  /** The questions are distinct. */
+  readonly rounds: readonly { readonly id: string; readonly question: string }[];
+}
+
 /** The result of reporting: stored and counted, not answered yet, or refused for good. */
 export interface Receipt {
   readonly roundId: string;
   readonly roundName: string;
+  /** The round's question, else its title; null for neither. */
+  readonly question: string | null;
   readonly epsilon: number;
   readonly state: "accepted" | "pending" | "refused";
   /** An earlier call or page made the report, and its bytes were sent again. */
@@ -123,18 +136,24 @@ export interface ReporterOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-/** Reports one user's value to a round, once. */
+/** Reports one user's value to a round, or to one round of a form, once. */
 export class Reporter {
-  /** `round` is an id, a name, or "current", its default. Throws ArgumentError. */
-  constructor(server: string, round?: string, options?: ReporterOptions);
+  /**
+   * `round` is an id, a name, or "current", its default; `form` an id or a name. Throws
+   * ArgumentError.
+   */
+  constructor(server: string, round?: string | { form: string }, options?: ReporterOptions);
   readonly ledger: Ledger;
-  /** The checked parameters of the round. */
+  /** The checked form, or null. */
+  form(): Promise<Form | null>;
+  /** The checked parameters of the round; of a form those of the drawn one. */
   round(): Promise<Round>;
   /**
    * Report an item's label (always a string) or its index (always a number); in a round for numbers
-   * the number, from -1 to 1. If the ledger has a report without an answer, that one is sent again.
+   * the number, from -1 to 1; for a form a value for each question, of which the drawn question's is
+   * read. If the ledger has a report without an answer, that one is sent again.
    */
-  report(value: string | number): Promise<Receipt>;
+  report(value: string | number | Readonly<Record<string, string | number>>): Promise<Receipt>;
   /** Send each pending report again to its server. */
   resume(): Promise<readonly Receipt[]>;
 }
@@ -152,7 +171,7 @@ export class ArgumentError extends CallerError {}
 export class UnknownItemError extends CallerError {}
 /** This client does not know the round's protocol. */
 export class UnknownProtocolError extends CallerError {}
-/** The round needs a key or ticket, or takes no ticket. */
+/** The round needs a key or another ticket, or takes no ticket. */
 export class AccessError extends CallerError {
   /** What the round takes reports with; null for neither. */
   readonly needs: "key" | "ticket" | null;

@@ -16,6 +16,7 @@ from tests.conftest import ServerProcess
 from ldprecover import RoundParameters, frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
 from ldprecover.protocols import PROTOCOLS
+from ldprecover.rounds.tickets import assigned_round
 
 ROOT = CLIENT.parents[1]
 OWN_TESTS = sorted((CLIENT / "tests").glob("*.test.js"))
@@ -88,6 +89,26 @@ def test_real_server_counts_reports(
         chance = oracle.p if v == item else oracle.q
         low, high = stats.binom.ppf([RATE / 2, 1 - RATE / 2], n, chance)
         assert low <= count <= high, v
+
+
+def test_real_server_counts_one_answer_to_a_form(
+    server: ServerProcess, report_in_node: ReportInNode
+) -> None:
+    common = {"protocol": "grr", "epsilon": 9.0}
+    rounds = [{**common, "question": q, "items": [q, "other"]} for q in "xyz"]
+    for assign in ("ticket", "client"):
+        new = {"assign": assign, "rounds": rounds}
+        opened = server.http.post("/forms", json=new, headers=server.admin).json()
+        path = f"/forms/{opened['id']}"
+        minted = server.http.post(f"{path}/tickets", json={"count": 9}, headers=server.admin)
+        tickets = minted.text.split() if assign == "ticket" else []
+        form, values = {"form": opened["name"]}, 9 * [dict(zip("xyz", "xyz", strict=True))]
+        receipts = report_in_node(url=server.url, round=form, values=values, tickets=tickets)
+        answered = [receipt["question"] for receipt in receipts]
+        if tickets:
+            assert answered == ["xyz"[assigned_round(ticket, 3)] for ticket in tickets]
+        stored = server.http.get(path).json()["rounds"]
+        assert [round["n"] for round in stored] == [*map(answered.count, "xyz")]
 
 
 def test_numbers_are_rounded_and_reported(

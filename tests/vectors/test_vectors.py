@@ -22,6 +22,7 @@ from ldprecover import (
 from ldprecover.items import label_key
 from ldprecover.protocols import GRR, HR, LLH, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
 from ldprecover.rounds.means import round_numbers
+from ldprecover.rounds.tickets import assigned_round
 from ldprecover_server.http.decoding import ReportDecoder
 
 HERE = Path(__file__).parent
@@ -50,6 +51,11 @@ def own(case: dict[str, Any]) -> int | None:
 def test_vectors_equal_exact_arithmetic(name: str, key: str) -> None:
     for case in cases(name, key):
         assert {**case, **OUTPUTS[name, key](case)} == case
+
+
+def test_tickets() -> None:
+    for case in cases("tickets.json"):
+        assert assigned_round(case["ticket"], case["rounds"]) == case["index"], case
 
 
 def test_hashes() -> None:

@@ -51,6 +51,13 @@ export class Calls {
     return this.#call("GET", `/rounds/${reference}/parameters`, 200, {});
   }
 
+  /** GET /forms/{id}. */
+  form(reference) {
+    if (!isReference(reference))
+      throw new ArgumentError("a form must be named by its id or its name");
+    return this.#call("GET", `/forms/${reference}`, 200, {});
+  }
+
   /** POST a packed report under its key or ticket. */
   submit(roundId, packed, key, ticket) {
     const headers = { "Content-Type": MEDIA_TYPE };

@@ -7,6 +7,7 @@
 //        └──────► refused     the server will never take it
 //
 // An entry is never removed, so its epsilon stays spent. It does not contain the user's value.
+// `draws` has the round that was drawn for each form, by the form's URL.
 //
 // A ticket replaces the key, so the same report under two tickets could count twice. A try under a
 // ticket is recorded as open before it is sent, and no longer open once the server has refused that
@@ -89,6 +90,18 @@ export class Ledger {
     });
   }
 
+  /** Return the round that was drawn for a form first: this one, if none was before, or null. */
+  draw(serverUrl, formId, roundId) {
+    return this.#transact(async (book, save) => {
+      const form = `${serverUrl}/forms/${formId}`;
+      if (roundId !== null && !(form in book.draws)) {
+        book.draws[form] = roundId;
+        await save();
+      }
+      return book.draws[form] ?? null;
+    });
+  }
+
   /**
    * Record an open try under a ticket; return the entry as it must be sent: under another ticket
    * than before only if no try is open.
@@ -167,18 +180,20 @@ export class Ledger {
 }
 
 function read(text) {
-  let book = { form: FORM, reports: {} };
+  let book = { form: FORM, reports: {}, draws: {} };
   if (text !== null && text !== undefined) {
     try {
       book = JSON.parse(text);
     } catch {
       book = null;
     }
-    const isBook = book?.form === FORM && isTable(book.reports);
+    if (isTable(book)) book.draws ??= {};
+    const isBook = book?.form === FORM && isTable(book.reports) && isTable(book.draws);
     if (!isBook) throw new LedgerError("the store has no ledger that this version reads");
   }
   // The server chooses a round's id, which may be "constructor".
   Object.setPrototypeOf(book.reports, null);
+  Object.setPrototypeOf(book.draws, null);
   return book;
 }
 

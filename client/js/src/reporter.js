@@ -13,13 +13,14 @@ import {
   UnknownItemError,
   rejectUnknown,
 } from "./errors.js";
+import { assignedRound, checkAnswers, readForm } from "./forms.js";
 import { labelKey } from "./labels.js";
 import { Ledger } from "./ledger.js";
 import { PROTOCOLS, roundNumber } from "./protocols.js";
 import { Retries } from "./retries.js";
 import { field, hex, printable, readRound } from "./rounds.js";
 import { browserStore } from "./stores.js";
-import { systemCrypto, wordsFrom } from "./words.js";
+import { below, systemCrypto, wordsFrom } from "./words.js";
 
 /** The default limit of epsilon for one round. */
 export const MAX_EPSILON = 2;
@@ -34,11 +35,13 @@ const KEEPS_TICKET =
   "so the report goes out under no other";
 
 /**
- * Reports one user's value to a round, once.
+ * Reports one user's value to a round, or to one round of a form, once.
  *
  *     const receipt = await new Reporter("https://reports.example.org", "lunch").report("soup");
  *
- * `round` is an id, a name, or "current". `ledger` is the user's: by default in the browser's
+ * `round` is an id, a name, or "current"; or `{ form: "usage" }`, a form's id or name. Of a form the
+ * user answers one question: the ticket assigns it, or this device draws it. The ledger has the draw
+ * before the round is fetched, and the other answers never leave the device. `ledger` is the user's: by default in the browser's
  * database; outside a browser it is required. `maxEpsilon` limits each round. `key` is a report key
  * and `ticket` a ticket, if the round needs one. `timeout` limits the seconds of a request,
  * `retries` is a `Retries`. Throws ArgumentError.
@@ -71,6 +74,7 @@ export class Reporter {
     this.#options = {
       url: serverUrl(server),
       round,
+      form: round?.form ?? null,
       maxEpsilon,
       ticket: ticket === null ? null : validateTicket(ticket),
       key,
@@ -83,15 +87,21 @@ export class Reporter {
     return this.#ledger;
   }
 
-  /** Return the checked parameters of the round. */
+  /** Return the checked form, or null if the reporter is one of a round. */
+  async form() {
+    const { url, form } = this.#options;
+    return form === null ? null : readForm(await this.#calls(url).form(form));
+  }
+
+  /** Return the checked parameters of the round; of a form, draw it before, or remember it. */
   async round() {
-    const body = await this.#calls(this.#options.url).parameters(this.#options.round);
-    return readRound(body, await systemCrypto());
+    return this.#roundOf(await this.form());
   }
 
   /**
    * Report a value: an item's label (always a string) or its index (always a number); in a round
-   * for numbers, GRR over the items "-1" and "1", the number itself. Return a receipt.
+   * for numbers, GRR over the items "-1" and "1", the number itself. For a form it is an object with
+   * a value for each question, of which only that of the drawn one is read. Return a receipt.
    *
    * If the ledger has a report without an answer, that one is sent again. Throws, before anything
    * is perturbed, CallerError, LimitError, LedgerError and InconsistentRoundError; RefusedError,
@@ -99,7 +109,10 @@ export class Reporter {
    */
   async report(value) {
     const crypto = await systemCrypto();
-    const round = await this.round();
+    const form = await this.form();
+    if (form) checkAnswers(form, value);
+    const round = await this.#roundOf(form);
+    if (form) value = value[round.question];
     const { entry, isNew } = await this.#claim(round, value, crypto);
     const { receipt, error } = await this.#deliver(
       entry,
@@ -123,6 +136,34 @@ export class Reporter {
   #calls(url) {
     const { key } = this.#options;
     return new Calls(url, { ...this.#settings, key: url === this.#options.url ? key : null });
+  }
+
+  async #roundOf(form) {
+    const crypto = await systemCrypto();
+    const id = form ? await this.#draw(form, wordsFrom(crypto)) : this.#options.round;
+    const round = await readRound(await this.#calls(this.#options.url).parameters(id), crypto);
+    const isDrawn = (each) => each.id === id && each.question === round.question;
+    if (form && (round.id !== id || !form.rounds.some(isDrawn)))
+      throw new InconsistentRoundError("the form contradicts the round that was drawn");
+    return round;
+  }
+
+  /** Return the id of the round that is drawn for a form, or was before. */
+  async #draw({ id, assign, rounds }, words) {
+    const { ticket, url } = this.#options;
+    const k = rounds.length;
+    let choice = null;
+    if (assign === "client") choice = rounds[below(k, words)].id;
+    else if (ticket !== null) choice = rounds[assignedRound(ticket, k)].id;
+    const drawn = await this.#ledger.draw(url, id, choice);
+    if (drawn === null)
+      throw new AccessError("this form takes tickets alone: give one of its tickets", "ticket");
+    if (assign === "client" || choice === null || choice === drawn) return drawn;
+    throw new AccessError(
+      "this ticket is for another question than the one that was drawn before: " +
+        "nobody answers two questions of a form",
+      "ticket",
+    );
   }
 
   async #claim(round, value, crypto) {
@@ -190,6 +231,7 @@ export class Reporter {
     const receipt = {
       roundId: sent.roundId,
       roundName: sent.roundName,
+      question: sent.question,
       epsilon: sent.epsilon,
       state: "pending",
       resent,

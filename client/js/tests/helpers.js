@@ -90,6 +90,8 @@ export function problem(status, slug, headers = {}) {
 export class Collector {
   url = "https://collector.test";
   round;
+  form;
+  rounds = {};
   stored = new Map();
   tickets = new Set();
   posts = [];
@@ -101,9 +103,22 @@ export class Collector {
     return collector;
   }
 
+  /** Return a server with a form of rounds R0, R1, …, which ask Q0, Q1, …. */
+  static async ofForm(assign, k) {
+    const collector = new Collector();
+    const access = assign === "ticket" ? "ticket" : "open";
+    for (let i = 0; i < k; i += 1)
+      collector.rounds[`R${i}`] = await statedRound({ id: `R${i}`, question: `Q${i}`, access });
+    const rounds = Object.values(collector.rounds);
+    collector.form = { id: "F1", name: "usage", title: null, assign, rounds };
+    return collector;
+  }
+
   fetch = async (url, request) => {
     const path = url.slice(this.url.length);
-    if (path.endsWith("/parameters")) return Response.json(this.round);
+    if (path.startsWith("/forms/")) return Response.json(this.form);
+    const [id, call] = path.split("/").slice(2);
+    if (call === "parameters") return Response.json(this.rounds[id] ?? this.round);
     const { "Idempotency-Key": key, Authorization: authorization } = request.headers;
     this.posts.push({ url, key, authorization, body: hex(request.body) });
     const send = () => this.#take(this.posts.at(-1));
@@ -118,13 +133,16 @@ export class Collector {
     const duplicate = this.stored.has(name);
     if (duplicate && this.stored.get(name) !== body) return problem(422, "idempotency-key-reused");
     this.stored.set(name, body);
-    return Response.json({ round: this.round.id, accepted: 1, duplicate }, { status: 202 });
+    return Response.json(
+      { round: this.posts.at(-1).url.split("/").at(-2), accepted: 1, duplicate },
+      { status: 202 },
+    );
   }
 
   /** Return a reporter that does not wait between its tries. */
   reporter({ url = this.url, ...options } = {}) {
     const retries = new Retries({ attempts: 3, base: 0, longest: 0 });
-    return new Reporter(url, "letters", {
+    return new Reporter(url, this.form ? { form: "usage" } : "letters", {
       ledger: new Ledger(memoryStore()),
       fetch: this.fetch,
       retries,

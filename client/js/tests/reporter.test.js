@@ -32,6 +32,7 @@ test("a second report throws AlreadyReportedError", async () => {
   assert.deepEqual(receipt, {
     roundId: "R1",
     roundName: "letters",
+    question: null,
     epsilon: 1,
     state: "accepted",
     resent: false,

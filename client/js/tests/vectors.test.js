@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { assignedRound } from "../src/forms.js";
 import { bucketOf, hashItem } from "../src/hashing.js";
 import { labelKey } from "../src/labels.js";
 import { PROTOCOLS, roundNumber } from "../src/protocols.js";
@@ -9,6 +10,11 @@ import { digestOf, hex } from "../src/rounds.js";
 import { flipThreshold, holdThreshold, keepThreshold } from "../src/thresholds.js";
 import { shuffled, systemCrypto } from "../src/words.js";
 import { cases, fixedWords, parametersOf } from "./helpers.js";
+
+test("the round that a ticket assigns", () => {
+  for (const { ticket, rounds, index } of cases("tickets.json"))
+    assert.equal(assignedRound(ticket, rounds), index, ticket);
+});
 
 test("hashes and buckets", () => {
   for (const { seed, item, hash, hash_range, bucket } of cases("hash.json")) {
