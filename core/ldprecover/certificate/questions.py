@@ -254,7 +254,7 @@ def certificate_result(
         questions=dict.fromkeys(items for each in questions for items in each.sets),
         seed=None if seed is None else int(seed, 16),
     )
-    estimates = oracle.estimate(tally.counts(oracle), tally.n)
+    estimates = tally.frequencies(oracle)
     is_possible = certificate.is_possible
     return CertificateResult(
         certificate.evidence.n,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ldprecover._checks import check_whole, exact_sum, integers
 from ldprecover.errors import ParameterError
-from ldprecover.types import Int64Array, Reports
+from ldprecover.types import FloatArray, Int64Array, Reports
 
 if TYPE_CHECKING:
     from ldprecover.protocols.oracle import FrequencyOracle
@@ -23,7 +23,7 @@ class Tally:
     subtract exactly, in any order and split.
 
         tally = Tally.of(oracle, reports) + Tally.of(oracle, more_reports)
-        frequencies = oracle.estimate(tally.counts(oracle), tally.n)
+        frequencies = tally.frequencies(oracle)
 
     Raises ParameterError if `summary` is not a vector of integers from 0 to n, and for sums of
     tallies of different sizes.
@@ -75,6 +75,13 @@ class Tally:
         if is_transformed and exact_sum(self.summary) > self.n:
             raise ParameterError(f"the tally is of more than its n, {self.n}, reports")
         return oracle.counts_from(self.summary)
+
+    def frequencies(self, oracle: FrequencyOracle) -> FloatArray:
+        """Return the unbiased frequencies of the oracle's d items.
+
+        Raises ParameterError as `counts`, and for a tally of no reports.
+        """
+        return oracle.estimate(self.counts(oracle), self.n)
 
     def __add__(self, other: Tally) -> Tally:
         self._fits(other)

@@ -58,7 +58,7 @@ class Estimates:
 
         Raises ParameterError if it is of no report, or over another domain.
         """
-        frequencies = oracle.estimate(tally.counts(oracle), tally.n)
+        frequencies = tally.frequencies(oracle)
         moments = oracle.laws.largest_sum_moments(tally.n)
         errors = oracle.standard_errors(frequencies, tally.n)
         return cls(frequencies, errors, tally.n, None if moments is None else math.sqrt(moments[0]))
@@ -86,16 +86,25 @@ class Estimates:
         protocol's noise alone. With "population" the users are a random sample of it, and sampling
         adds f(1 - f)/n to the variance, at the estimate clipped to [0, 1]. Raises ParameterError.
         """
-        if not 0 < check_real("confidence", confidence, 0, 1) < 1:
-            raise ParameterError("confidence must be between 0 and 1")
+        quantile = two_sided_quantile(confidence)
         if of not in ("users", "population"):  # phrases: quoted
             raise ParameterError(f"of must be users or population, not {of!r:.40}")
         errors = self.standard_errors
         if of == "population":
             f = np.clip(self.frequencies, 0, 1)
             errors = np.sqrt(errors**2 + f * (1 - f) / self.n)
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * errors
+        half = quantile * errors
         return self.frequencies - half, self.frequencies + half
+
+
+def two_sided_quantile(confidence: float) -> float:
+    """Return how many standard errors the normal interval at this confidence reaches to each side.
+
+    Raises ParameterError unless the confidence is between 0 and 1.
+    """
+    if not 0 < check_real("confidence", confidence, 0, 1) < 1:
+        raise ParameterError("confidence must be between 0 and 1")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def noise_note(frequencies: FloatArray, standard_errors: FloatArray) -> str | None:

@@ -111,7 +111,7 @@ def _sum_drift(round: _Round) -> _Finding:
     if oracle.fixed_size is not None or moments is None:
         return None
     deviation, skewness = math.sqrt(moments[0]), moments[1]
-    total = float(oracle.estimate(tally.counts(oracle), tally.n).sum())
+    total = float(tally.frequencies(oracle).sum())
     return (
         abs(total - 1) / deviation,
         skewed_quantile(1 - rate / 2, skewness),
@@ -132,7 +132,7 @@ def _excess(round: _Round) -> _Finding:
     oracle, tally, rate = round.oracle, round.tally, round.rate
     n, d = tally.n, oracle.domain_size
     noise = math.sqrt(float(oracle.variance(0.0, n)))
-    estimates = oracle.estimate(tally.counts(oracle), n)
+    estimates = tally.frequencies(oracle)
     least = NormalDist().inv_cdf(1 - 1 / (2 * max(d, 10))) * noise
 
     def statistic(values: FloatArray) -> float:
@@ -145,7 +145,7 @@ def _excess(round: _Round) -> _Finding:
     # would raise the alarm in half of all rounds.
     weights, simulation = honest / honest.sum(), oracle.simulation
     rounds = (simulation.population_tally(weights, n, rng) for _ in range(_SIMULATED))
-    simulated = np.array([statistic(oracle.estimate(each.counts(oracle), n)) for each in rounds])
+    simulated = np.array([statistic(each.frequencies(oracle)) for each in rounds])
     deviation = float(simulated.std(ddof=1))
     skewness = (
         float(((simulated - simulated.mean()) ** 3).mean() / deviation**3) if deviation > 0 else 0.0
@@ -192,7 +192,7 @@ def _sizes_given_estimates(round: _Round) -> _Finding:
     """
     oracle, laws, sums = round.oracle, round.oracle.laws, round.oracle.laws.report_sums
     tally, d = round.tally, oracle.domain_size
-    n, estimates = tally.n, oracle.estimate(tally.counts(oracle), tally.n)
+    n, estimates = tally.n, tally.frequencies(oracle)
     law = laws.report_law(project_simplex(estimates))
     if sums is None or law is None:
         return None

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ldprecover._checks import check_real, finite_array
+from ldprecover._checks import finite_array
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.estimates import two_sided_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.sampling import words_from
 from ldprecover.rounds.parameters import NUMBER_ITEMS
@@ -63,7 +63,7 @@ class Mean:
         """
         if oracle.domain_size != len(ITEMS) or tally.summary.size != len(ITEMS):
             raise ParameterError(f"a mean needs the {len(ITEMS)} items {' and '.join(ITEMS)}")
-        minus, plus = oracle.estimate(tally.counts(oracle), tally.n)
+        minus, plus = tally.frequencies(oracle)
         value = float(plus - minus)
         scale = 1 / (oracle.p - oracle.q)
         within = min(abs(value), 1.0)
@@ -71,7 +71,5 @@ class Mean:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return (low, high), the normal interval at this two-sided confidence."""
-        if not 0 < check_real("confidence", confidence, 0, 1) < 1:
-            raise ParameterError("confidence must be between 0 and 1")
-        half = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
+        half = two_sided_quantile(confidence) * self.standard_error
         return self.value - half, self.value + half

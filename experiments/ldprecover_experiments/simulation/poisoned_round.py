@@ -116,16 +116,12 @@ class PoisonedRound:
     @cached_property
     def f_genuine(self) -> Vector:
         """The estimate f~_X~ from the genuine reports alone."""
-        return self.oracle.estimate(self.genuine.counts(self.oracle), self.genuine.n)
+        return self.genuine.frequencies(self.oracle)
 
     @cached_property
     def f_malicious(self) -> Vector | None:
         """The estimate f~_Y from the malicious reports alone; None without malicious users."""
-        return (
-            self.oracle.estimate(self.malicious.counts(self.oracle), self.malicious.n)
-            if self.malicious.n
-            else None
-        )
+        return self.malicious.frequencies(self.oracle) if self.malicious.n else None
 
     @property
     def eta(self) -> float:

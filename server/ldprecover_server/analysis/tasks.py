@@ -78,7 +78,7 @@ def recovery(
     request: RecoveryRequest,
 ) -> Recovery:
     """Return a recovery."""
-    frequencies = oracle.estimate(tally.counts(oracle), tally.n)
+    frequencies = tally.frequencies(oracle)
     return run_method(RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports))
 
 

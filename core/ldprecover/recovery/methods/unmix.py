@@ -57,7 +57,7 @@ def _history(inputs: RecoveryInputs, notes: list[str]) -> History | None:
     clean. None without any.
     """
     rounds = [
-        RecoveryInputs(oracle, oracle.estimate(tally.counts(oracle), tally.n), n=tally.n)
+        RecoveryInputs(oracle, tally.frequencies(oracle), n=tally.n)
         for oracle, tally in inputs.history
     ]
     if not rounds:
