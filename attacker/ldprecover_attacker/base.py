@@ -122,13 +122,13 @@ class Attack(ABC):
         """Return P(v) over d items. Raises ParameterError for an attack that draws no items."""
         raise ParameterError(f"{self.name} draws no items")
 
-    @abstractmethod
     def resolve(self, items: Sequence[str]) -> Self:
-        """Return the attack on a round with these item labels.
+        """Return the attack on a round with these item labels: by default the same one.
 
         Labels become indices, and defaults that depend on the domain become numbers. Raises
         ParameterError for an attack that does not fit the round.
         """
+        return self
 
     @abstractmethod
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:

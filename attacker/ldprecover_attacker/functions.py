@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from ldprecover import FrequencyOracle, ParameterError, ReportError
 from ldprecover._checks import check_parameters
@@ -53,9 +53,6 @@ class _Function(Attack):
     """The reports of a function, checked."""
 
     function: ClassVar[Callable[..., Any]]
-
-    def resolve(self, items: Sequence[str]) -> Self:
-        return self
 
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
         options = self._options(oracle.domain_size)

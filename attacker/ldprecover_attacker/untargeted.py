@@ -136,9 +136,6 @@ class RPA(ItemAttack):
 
     name = "rpa"
 
-    def resolve(self, items: Sequence[str]) -> Self:
-        return self
-
     def distribution(self, d: int, rng: Rng) -> FloatArray:
         return np.full(d, 1 / d)
 

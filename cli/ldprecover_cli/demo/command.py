@@ -221,9 +221,8 @@ def _chosen(settings: DemoSettings) -> DemoSettings:
     if settings.protocol != AUTO:
         return settings
     from ldprecover.planning.choosing import choose
-    from ldprecover_experiments.simulation.datasets import dataset_of
 
-    d = len(dataset_of(settings.dataset, settings.column, encoding=settings.encoding).items)
+    d = len(settings.load().items)
     choice = choose(d, settings.epsilon, settings.users)
     note(choice.why)
     return replace(settings, protocol=choice.best.oracle.protocol)

@@ -10,7 +10,6 @@ from typing import Any
 from ldprecover_attacker import ATTACKS, attack_options
 from ldprecover_client import Client
 from ldprecover_experiments.simulation.comparison import Comparison
-from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.demo import Demo
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.demo_words import attack_words
@@ -29,7 +28,7 @@ class Plays:
 
     def __init__(self, url: str, key: str, settings: DemoSettings) -> None:
         self._url, self._key, self._settings = url, key, settings
-        self._dataset = dataset_of(settings.dataset, settings.column, encoding=settings.encoding)
+        self._dataset = settings.load()
         self._states: dict[str, dict[str, Any]] = {}  # by the name of the round
         self._executor = ThreadPoolExecutor(1)
         self._stopped = Event()

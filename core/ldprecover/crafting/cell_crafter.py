@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, HashCrafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt32Array
 
@@ -23,7 +23,7 @@ _SPREAD = 4  # 1 / the share of an item's reports that evens out what else they 
 
 
 @dataclass(frozen=True)
-class CellCrafter(Crafter):
+class CellCrafter(HashCrafter):
     """A report is an integer; all reports that support chosen items are solved for."""
 
     oracle: HR | LLH
@@ -38,10 +38,6 @@ class CellCrafter(Crafter):
     @abstractmethod
     def supporting(self, chosen_items: Int64Array) -> UInt32Array:
         """Return the reports that support all chosen items, without those that are never sent."""
-
-    @property
-    def encoded_others(self) -> float:
-        return (self.oracle.domain_size - 1) * self.oracle.q
 
     def craft(
         self,
@@ -99,10 +95,6 @@ class CellCrafter(Crafter):
 
     def uniform_reports(self, m: int, rng: Rng) -> Reports:
         return rng.integers(self.oracle.summary_size, size=m, dtype=np.uint32)
-
-    @property
-    def uniform_support(self) -> float:
-        return self.oracle.q
 
     def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return a random one of the reports whose number of items is nearest to the size."""

@@ -184,6 +184,19 @@ class Crafter(ABC):
         raise self.oracle.lacks("reports crafted for a size")
 
 
+@dataclass(frozen=True)
+class HashCrafter(Crafter):
+    """Crafts reports of a hash: one that supports an item supports each other with q."""
+
+    @property
+    def encoded_others(self) -> float:
+        return (self.oracle.domain_size - 1) * self.oracle.q
+
+    @property
+    def uniform_support(self) -> float:
+        return self.oracle.q
+
+
 def support_of_targets(d: int, targets: Int64Array, hits: float, others: float) -> FloatArray:
     """Return pi where all reports want these targets and support `hits` of them, `others` else."""
     included = np.zeros(d)

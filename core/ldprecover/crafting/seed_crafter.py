@@ -12,7 +12,7 @@ from ldprecover.crafting.crafter import (
     DEFAULT_SEARCH,
     Aim,
     CraftedReports,
-    Crafter,
+    HashCrafter,
     Search,
     support_of_targets,
 )
@@ -38,7 +38,7 @@ _TRIES = 1_000  # random seeds that a user tries for one without targets
 
 
 @dataclass(frozen=True)
-class SeedCrafter(Crafter):
+class SeedCrafter(HashCrafter):
     """A report is a hash seed and a bucket. Laws hold under an ideal hash, those of reports of a
     given size to 1 %.
     """
@@ -46,10 +46,6 @@ class SeedCrafter(Crafter):
     oracle: OLH
 
     model = "searched"
-
-    @property
-    def encoded_others(self) -> float:
-        return (self.oracle.domain_size - 1) * self.oracle.q
 
     def craft(
         self,
@@ -168,10 +164,6 @@ class SeedCrafter(Crafter):
     def uniform_reports(self, m: int, rng: Rng) -> Reports:
         seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
         return self.oracle.reports(seeds, rng.integers(self.oracle.hash_range, size=m))
-
-    @property
-    def uniform_support(self) -> float:
-        return self.oracle.q
 
     def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
         """Return the first bucket of `search` random seeds whose size is nearest to `size`."""

@@ -11,7 +11,7 @@ from ldprecover_experiments.simulation.demo_score import Score
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.demo_words import method_words
 from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
-from ldprecover_experiments.simulation.simulated_round import LabelledEstimates
+from ldprecover_experiments.simulation.simulated_round import Columns, LabelledEstimates
 
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
 """f~_X~, f~_Z, Norm-Sub, LDPRecover, un-mixing, and LDPRecover* with the targets."""
@@ -95,6 +95,6 @@ class Comparison(LabelledEstimates):
     def _caption(self) -> str:
         return f"{self.settings.dataset}, {self.settings.protocol}"
 
-    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+    def _by_label(self) -> Columns:
         estimates = {name: f for name, f in self.estimates.items() if f is not None}
         return self.items, self.targets or (), {"true": self.true, **estimates}

@@ -12,7 +12,6 @@ from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
 from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
-from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.parameters import draw_targets
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound, Targets, Vector
@@ -44,9 +43,7 @@ class Demo:
             raise ParameterError(f"the seed must be at least 0, not {settings.seed}")
         self.settings = settings
         self.malicious_users = settings.malicious_users
-        self.dataset = dataset or dataset_of(
-            settings.dataset, settings.column, encoding=settings.encoding
-        )
+        self.dataset = dataset or settings.load()
         items = self.dataset.items
         self.population = Population.of(self.dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ldprecover_client import Dataset
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,12 @@ class DemoSettings:
     eta: float = 0.2
     seed: int = 0
     encoding: str = "utf-8"
+
+    def load(self) -> Dataset:
+        """Return the data set. Raises DatasetError."""
+        from ldprecover_experiments.simulation.datasets import dataset_of
+
+        return dataset_of(self.dataset, self.column, encoding=self.encoding)
 
     @property
     def malicious_users(self) -> int:

@@ -81,6 +81,10 @@ def simulate(
     return SimulatedRound(parameters, PoisonedRound.clean(parameters.oracle, population), seed)
 
 
+Columns = tuple[tuple[str, ...], Targets, Mapping[str, Vector]]
+"""The labels, the indices of the targets, and the truth and estimates by name."""
+
+
 class LabelledEstimates(ABC):
     """Estimates by label, as a data frame, a plot and a table."""
 
@@ -90,8 +94,8 @@ class LabelledEstimates(ABC):
         """The round in a line."""
 
     @abstractmethod
-    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
-        """Return the labels, the indices of the targets, and the truth and estimates by name."""
+    def _by_label(self) -> Columns:
+        """Return the labels, the targets and the estimates."""
 
     def to_frame(self) -> Any:
         """Return a pandas data frame: a row for each label, a column for the truth and estimates.
@@ -223,7 +227,7 @@ class SimulatedRound(LabelledEstimates):
         request = RecoveryRequest(targets=self._indices(targets), **assumptions)
         return SimulatedRecovery(self, self.round.recover(request))
 
-    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+    def _by_label(self) -> Columns:
         estimate = "poisoned" if self.round.malicious.n else "estimated"
         columns = {"true": self.round.truth, estimate: self.round.poisoned.frequencies}
         return self.items, self.round.targets or (), columns
@@ -292,7 +296,7 @@ class SimulatedRecovery(LabelledEstimates):
         """The mean squared error of the recovered frequencies."""
         return mse(self.recovery.recovered, self.round.round.truth)
 
-    def _by_label(self) -> tuple[tuple[str, ...], Targets, Mapping[str, Vector]]:
+    def _by_label(self) -> Columns:
         items, targets, columns = self.round._by_label()
         return items, targets, {**columns, self._column: self.recovery.recovered}
 

@@ -47,12 +47,13 @@ def compress(response: Response, accepted: bool) -> Response:
     return response
 
 
-def is_current(request: Request, etag: str) -> bool:
-    """Return whether the header If-None-Match has the ETag, strong or weak, or `*`."""
+def not_modified(request: Request, headers: Mapping[str, str]) -> Response | None:
+    """Return a 304 with these headers if If-None-Match has their ETag, strong or weak, or `*`."""
     tags = request.headers.get("if-none-match", "").split(",")
-    return not {tag.strip().removeprefix("W/") for tag in tags}.isdisjoint(
-        (etag.removeprefix("W/"), "*")
-    )
+    current = (headers["ETag"].removeprefix("W/"), "*")
+    if {tag.strip().removeprefix("W/") for tag in tags}.isdisjoint(current):
+        return None
+    return Response(status_code=304, headers=headers)
 
 
 def json_response(

@@ -22,6 +22,15 @@ def _column(name: str, type_: Any, **options: Any) -> sa.Column[Any]:
     return sa.Column(name, type_, nullable=False, **options)
 
 
+def _named_columns() -> tuple[sa.Column[Any], ...]:
+    """Return the columns by which a round or a form is found."""
+    return (
+        _id_column("seq"),
+        _column("id", sa.String(32), unique=True),
+        _column("name", sa.String(64), unique=True),
+    )
+
+
 def _id_column(name: str = "id") -> sa.Column[Any]:
     return _column(name, _Id, primary_key=True, autoincrement=True)
 
@@ -39,9 +48,7 @@ def total(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
 forms = sa.Table(
     "forms",
     metadata,
-    _id_column("seq"),
-    _column("id", sa.String(32), unique=True),
-    _column("name", sa.String(64), unique=True),
+    *_named_columns(),
     sa.Column("title", sa.String(120)),
     _column("size", sa.Integer),  # number of rounds
 )
@@ -49,9 +56,7 @@ forms = sa.Table(
 rounds = sa.Table(
     "rounds",
     metadata,
-    _id_column("seq"),
-    _column("id", sa.String(32), unique=True),
-    _column("name", sa.String(64), unique=True),
+    *_named_columns(),
     _column("protocol", sa.String(16)),
     _column("epsilon", sa.Double),
     sa.Column("parameter", sa.Integer),  # the protocol's own, such as a hash range; null for none

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from ldprecover_interface import paths
 from ldprecover_server import page
-from ldprecover_server.http.responses import accepts_gzip, is_current
+from ldprecover_server.http.responses import accepts_gzip, not_modified
 
 router = APIRouter(include_in_schema=False)
 
@@ -28,10 +28,9 @@ def _respond(request: Request, name: str) -> Response:
     if name not in _FILES:
         raise HTTPException(404)
     file, is_zipped = _FILES[name], accepts_gzip(request)
-    etag = f'"{file.digest}{"-gzip" if is_zipped else ""}"'
-    headers = {**page.HEADERS, "ETag": etag}
-    if is_current(request, etag):
-        return Response(status_code=304, headers=headers)
+    headers = {**page.HEADERS, "ETag": f'"{file.digest}{"-gzip" if is_zipped else ""}"'}
+    if unchanged := not_modified(request, headers):
+        return unchanged
     if is_zipped:
         headers["Content-Encoding"] = "gzip"
     body = file.gzip_body if is_zipped else file.body

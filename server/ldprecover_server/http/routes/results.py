@@ -37,7 +37,7 @@ from ldprecover_server.http.dependencies import (
     RoundOrCurrent,
 )
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
-from ldprecover_server.http.responses import cancel_on_disconnect, is_current, json_response
+from ldprecover_server.http.responses import cancel_on_disconnect, json_response, not_modified
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import decode_labels
 
@@ -81,8 +81,8 @@ def _write_frequencies(request: Request, caller: Caller, reference: str, form: s
     # A tally only grows, so its number of reports names it.
     etag = f'W/"{round.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if is_current(request, etag):
-        return Response(status_code=304, headers=headers)
+    if unchanged := not_modified(request, headers):
+        return unchanged
     response = _write(round, caller, _frequencies_response, tally, form)
     response.headers.update(headers)
     return response

@@ -44,7 +44,7 @@ from ldprecover_server.http.dependencies import (
     get_services,
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
-from ldprecover_server.http.responses import is_current, json_response
+from ldprecover_server.http.responses import json_response, not_modified
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
@@ -140,11 +140,13 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
 def _get_parameters(request: Request, reference: str) -> Response:
     rounds = get_services(request).rounds
     stored, info = rounds.get(reference)
-    etag = f'"{stored.digest}-{stored.id}"'
-    # A name may later belong to another round, and `current` changes; an id stays.
-    headers = {"ETag": etag, "Cache-Control": _FOREVER if reference == stored.id else "no-cache"}
-    if is_current(request, etag):
-        return Response(status_code=304, headers=headers)
+    headers = {
+        "ETag": f'"{stored.digest}-{stored.id}"',
+        # A name may later belong to another round, and `current` changes; an id stays.
+        "Cache-Control": _FOREVER if reference == stored.id else "no-cache",
+    }
+    if unchanged := not_modified(request, headers):
+        return unchanged
     # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
     thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
     parameters = Parameters.model_construct(**_head(stored), thresholds=thresholds, items=[])
