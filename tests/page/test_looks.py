@@ -6,6 +6,7 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.page.conftest import WIDTHS, Visitor, overflow, serious
 from tests.page.rounds import CITIES, poisoned, report
+from tests.page.test_forms import open_form
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -20,6 +21,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
         server.close_round(clean["id"]).raise_for_status()
     opened = poisoned(server, name="week-wednesday")
     fresh = server.open_round("oue", items=CITIES)
+    open_form(server, "fifty", 50)
     return {
         "rounds": ("#/rounds", "week-wednesday", "Lagos"),  # of a kept verdict
         "round": (
@@ -37,6 +39,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "This round has no reports yet",
             "/page/survey.html",
         ),
+        "form": ("#/forms/fifty", "N/k"),
         "help": ("page/help.html", "Terms on this page"),
     }
 
@@ -61,7 +64,7 @@ def test_survey_is_accessible_and_fits(visitor: Visitor, server: ServerProcess, 
 
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-VIEWS = ["rounds", "round", "plan", "open", "fresh", "help"]
+VIEWS = ["rounds", "round", "plan", "open", "fresh", "form", "help"]
 
 
 @pytest.mark.parametrize("name", VIEWS)

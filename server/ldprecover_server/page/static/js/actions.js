@@ -1,45 +1,50 @@
-// Closes and deletes rounds; asks for the admin key that this needs.
+// Closes and deletes rounds and forms; asks for the admin key that this needs.
 
-import { del, hasKey, post, roundPath } from "./api.js";
+import { del, formPath, hasKey, post, roundPath } from "./api.js";
 import { action, announce, dialog, field, fill, h, notice } from "./dom.js";
 import { plural } from "./format.js";
 import { askForKey, failure } from "./key.js";
 
-/** Close a round after a confirmation. Resolves with whether it was closed. */
-export async function closeRound(round) {
+const PATHS = { round: roundPath, form: formPath };
+
+/** Close a round or a form, its `kind`, after a confirmation. Resolves with whether it was closed. */
+export async function close({ id, name, n }, kind) {
   return confirmed(
-    `Close ${round.name}?`,
-    "Close the round",
+    `Close ${name}?`,
+    `Close the ${kind}`,
     false,
     () => [
       h(
         "p",
         {},
-        `It has ${plural(round.n, "report")}. After this no report enters it any more, and it cannot be opened again.`,
+        `It has ${plural(n, "report")}. After this no report enters it any more, and it cannot be opened again.`,
       ),
     ],
-    () => post(roundPath(round.id, "close"), undefined),
-    `${round.name} is closed.`,
+    () => post(PATHS[kind](id, "close"), undefined),
+    `${name} is closed.`,
   );
 }
 
-/** Delete a round after its name was typed. Resolves with whether it was deleted. */
-export async function deleteRound(round) {
+/** Delete a round or a form after its name was typed. Resolves with whether it was deleted. */
+export async function remove({ id, name, n, rounds }, kind) {
   const typed = h("input", { autocomplete: "off", spellcheck: "false", name: "typed" });
   return confirmed(
-    `Delete ${round.name}?`,
-    "Delete round and reports",
+    `Delete ${name}?`,
+    `Delete ${kind} and reports`,
     true,
     () => [
-      h("p", {}, `The round and its ${plural(round.n, "report")} will be gone for good.`),
-      field(`To confirm, type its name: ${round.name}`, typed),
+      h(
+        "p",
+        {},
+        `The ${kind}${rounds ? `, its ${plural(rounds.length, "round")}` : ""} and its ${plural(n, "report")} will be gone for good.`,
+      ),
+      field(`To confirm, type its name: ${name}`, typed),
     ],
     () => {
-      if (typed.value.trim() !== round.name)
-        throw new NotTyped(`What was typed is not ${round.name}.`);
-      return del(roundPath(round.id));
+      if (typed.value.trim() !== name) throw new NotTyped(`What was typed is not ${name}.`);
+      return del(PATHS[kind](id));
     },
-    `${round.name} is deleted.`,
+    `${name} is deleted.`,
   );
 }
 

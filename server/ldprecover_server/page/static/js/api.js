@@ -116,6 +116,11 @@ export function roundPath(id, ...rest) {
   return ["rounds", encodeURIComponent(id), ...rest].join("/");
 }
 
+/** The path of a form, or of something below it. */
+export function formPath(id, ...rest) {
+  return ["forms", encodeURIComponent(id), ...rest].join("/");
+}
+
 /**
  * Run `work(signal)` now and again `seconds` after each end, while the page is visible, until `signal`
  * aborts. `work` may return the seconds to wait this time, at least 1.

@@ -1,4 +1,4 @@
-// A round without reports: how to report to it.
+// A round without reports: how to report to it; and the address of a survey.
 
 import { get, isAbort, sentenceOf } from "../api.js";
 import { code } from "../code.js";
@@ -21,11 +21,26 @@ const ACCESS = {
     "Reports need tickets: the operator makes them with ldprecover admin ticket. The survey asks for one, unless #ticket=TICKET ends its address.",
 };
 
+/** A card with the address of the survey of `query`, "round=NAME", for the largest ε that it asks for, and `more`. */
+export function surveyCard(query, epsilon, more = null) {
+  const survey = `${SERVER}/page/survey.html?${query}`;
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "Ask people"),
+    h("p", {}, h("a", { class: "button main", href: survey, target: "_blank" }, "Open the survey")),
+    h("p", {}, REACH),
+    epsilon > MAX_EPSILON && h("p", {}, `The survey sends no report above ε = ${MAX_EPSILON}.`),
+    qrCode(survey),
+    h("p", { class: "mono" }, survey),
+    more,
+  );
+}
+
 /** Show how to report to a round, and what to expect of it. */
 export function howToReport(round, signal) {
   const { name, access, epsilon, items } = round;
   const value = items[0];
-  const survey = `${SERVER}/page/survey.html?round=${encodeURIComponent(name)}`;
   const json = JSON.stringify;
   const example = access === "ticket" ? null : rawReport(round); // a ticket decides its seed
   const isOpen = access === "open";
@@ -60,21 +75,9 @@ export function howToReport(round, signal) {
     h(
       "div",
       { class: "ways" },
-      h(
-        "section",
-        { class: "card" },
-        h("h2", {}, "Ask people"),
-        h(
-          "p",
-          {},
-          h("a", { class: "button main", href: survey, target: "_blank" }, "Open the survey"),
-        ),
-        h("p", {}, REACH),
-        round.epsilon > MAX_EPSILON &&
-          !round.practice &&
-          h("p", {}, `The survey sends no report above ε = ${MAX_EPSILON}.`),
-        qrCode(survey),
-        h("p", { class: "mono" }, survey),
+      surveyCard(
+        `round=${encodeURIComponent(name)}`,
+        round.practice ? 0 : epsilon,
         expected(round, signal),
       ),
       h(

@@ -1,9 +1,10 @@
-// Head of a round: its name, its parameters in a line, and a menu that closes and deletes it.
+// Head of a round: its name, its parameters in a line, and a menu that closes and deletes it, or a form.
 
+import { formPath, get } from "../api.js";
 import { fill, h, menu } from "../dom.js";
 import { day, number, plural } from "../format.js";
 import { help } from "../help.js";
-import { go } from "../router.js";
+import { go, link } from "../router.js";
 
 /** A round's title and question; null for one without both. */
 export function asked({ title, question }) {
@@ -17,6 +18,29 @@ export function asked({ title, question }) {
   );
 }
 
+/** A menu that closes and deletes the round or form that `current()` gives; `done("close")` or `done("remove")` follows. */
+export function actionsMenu(current, done) {
+  const kind = current().rounds ? "form" : "round";
+  const act = (what) => async () => {
+    const actions = await import("../actions.js");
+    if (await actions[what](current(), kind)) done(what);
+  };
+  return menu(`Actions on ${current().name}`, () => [
+    current().state === "open" && [`Close the ${kind}`, act("close")],
+    [`Delete the ${kind}`, act("remove"), "danger"],
+  ]);
+}
+
+/** A link to a round's form, which says its name once that is read. */
+function formLink(id, signal) {
+  const form = h("a", { href: link(["forms", id]) }, "form");
+  get(formPath(id), { signal }).then(
+    ({ name }) => fill(form, `form ${name}`),
+    () => {}, // it still leads there
+  );
+  return form;
+}
+
 /** Make the head of a round's view; `show()` updates it after a change of the round. */
 export function header(round, signal) {
   const state = h("span", {});
@@ -25,27 +49,13 @@ export function header(round, signal) {
       state,
       round.state === "open" ? `opened ${day(round.opened_at)}` : `closed ${day(round.closed_at)}`,
     );
-  const actions = menu(`Actions on ${round.name}`, () => [
-    round.state === "open" && [
-      "Close the round",
-      async () => {
-        const { closeRound } = await import("../actions.js");
-        if (!(await closeRound(round))) return;
-        Object.assign(round, { state: "closed", closed_at: new Date().toISOString() });
-        show();
-      },
-    ],
-    [
-      "Delete the round",
-      async () => {
-        const { deleteRound } = await import("../actions.js");
-        if (!(await deleteRound(round))) return;
-        round.state = "deleted";
-        if (!signal.aborted) go(["rounds"]);
-      },
-      "danger",
-    ],
-  ]);
+  const done = (what) => {
+    if (what === "close")
+      Object.assign(round, { state: "closed", closed_at: new Date().toISOString() });
+    else round.state = "deleted";
+    show();
+    if (what === "remove" && !signal.aborted) go(["rounds"]);
+  };
   show();
   return {
     root: h(
@@ -62,8 +72,9 @@ export function header(round, signal) {
         help("epsilon"),
         ` · ${plural(round.items.length, "item")} · `,
         state,
+        round.form && [" · one question of the ", formLink(round.form, signal)],
       ),
-      actions,
+      !round.form && actionsMenu(() => round, done),
       asked(round),
     ),
     show,

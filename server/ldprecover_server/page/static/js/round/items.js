@@ -8,7 +8,8 @@ import { field, h } from "../dom.js";
 import { change, count, day, frequency, isolated, number, plural, share } from "../format.js";
 import { SORTS } from "./settings.js";
 
-const WIDE = 1.959964; // standard errors on each side of a normal 95 % interval
+/** Standard errors on each side of a normal 95 % interval. */
+export const WIDE = 1.959964;
 const MARKS = ["square", "diamond", "ring", "square"];
 const LEADING = 10;
 const ROWS = 13; // unless all are shown

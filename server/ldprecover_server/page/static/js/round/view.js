@@ -328,9 +328,12 @@ function live({ main, query, signal }, round, estimates) {
   }
 
   async function showFresh() {
-    if (round.state === "closed") {
-      if (fresh !== round.state)
-        fill(freshPlace, h("p", { class: "lead" }, "This round was closed without reports."));
+    if (round.state === "closed" || round.form) {
+      const text =
+        round.state === "closed"
+          ? "This round was closed without reports."
+          : "This question has no reports yet: people answer it through its form.";
+      if (fresh !== round.state) fill(freshPlace, h("p", { class: "lead" }, text));
       fresh = round.state;
       return;
     }

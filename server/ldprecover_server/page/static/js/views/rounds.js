@@ -1,17 +1,18 @@
-// The list of rounds: a card each, with its verdict: a light, its text, and the most frequent items.
+// The list of rounds: a card each, with its verdict: a light, its text, and the most frequent items. A form is one card.
 
-import { get, hasKey, onKey, poll, sentenceOf } from "../api.js";
-import { fill, h, menu, notice, svg } from "../dom.js";
+import { formPath, get, hasKey, onKey, poll, sentenceOf } from "../api.js";
+import { fill, h, notice, svg } from "../dom.js";
 import { day, isolated, number, plural, share } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { asked } from "../round/header.js";
+import { actionsMenu, asked } from "../round/header.js";
 import { VERDICTS, fakeShare, isSeen, noiseVerdict } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
 const BAR = 8; // width of a sparkline's bar with its gap
 const HEIGHT = 24;
+const WORST = ["bad", "warn", "", "good"]; // kinds of verdicts
 
 export function show({ main, signal }) {
   const body = h("ul", { class: "ways plain" });
@@ -21,6 +22,7 @@ export function show({ main, signal }) {
   const empty = h("div", { hidden: true });
   const another = h("a", { class: "button main", href: "#/open", hidden: true }, "Open a round");
   let older = [];
+  const forms = new Map(); // by id
   fill(
     main,
     h("div", { class: "row" }, h("h1", {}, "Rounds"), help("round", "a round"), another),
@@ -32,18 +34,21 @@ export function show({ main, signal }) {
 
   let again;
   const draw = (rounds) => {
+    const entries = [...new Set(rounds.map((round) => forms.get(round.form) ?? round))].map(
+      (entry) => (entry.rounds ? summed(entry) : entry),
+    );
     empty.hidden = rounds.length > 0;
     another.hidden = !empty.hidden;
     if (!empty.hidden && empty.children.length === 0) showEmpty();
-    for (const round of rounds) {
-      if (!cards.has(round.id))
+    for (const entry of entries) {
+      if (!cards.has(entry.id))
         cards.set(
-          round.id,
-          card(round, () => again()),
+          entry.id,
+          card(entry, () => again()),
         );
-      cards.get(round.id).set(round);
+      cards.get(entry.id).set(entry);
     }
-    const wanted = rounds.map((round) => cards.get(round.id).root);
+    const wanted = entries.map((entry) => cards.get(entry.id).root);
     const isSame =
       wanted.length === body.children.length &&
       wanted.every((each, i) => each === body.children[i]);
@@ -55,11 +60,23 @@ export function show({ main, signal }) {
     if (!signal.aborted) fill(empty, firstSteps());
   }
 
+  /** Update the forms of some rounds; one that is new, or has other rounds as well, is read. */
+  async function readForms(rounds) {
+    const parts = Map.groupBy(rounds, (round) => round.form);
+    parts.delete(null);
+    const read = async ([id, part]) => {
+      if (forms.get(id)?.rounds.length === part.length) forms.get(id).rounds = part.toReversed();
+      else forms.set(id, await get(formPath(id), { signal }));
+    };
+    await Promise.allSettled(Array.from(parts, read)); // until one is read its rounds have cards
+  }
+
   let latest = [];
   more.addEventListener("click", async () => {
     try {
       const last = (older.at(-1) ?? latest.at(-1)).id;
       const { rounds } = await get("rounds", { query: { limit: PAGE, before: last }, signal });
+      await readForms(rounds);
       older = [...older, ...rounds];
       more.hidden = rounds.length < PAGE;
       draw([...latest, ...older]);
@@ -72,6 +89,7 @@ export function show({ main, signal }) {
     async () => {
       try {
         latest = (await get("rounds", { query: { limit: PAGE }, signal })).rounds;
+        await readForms(latest);
         fill(said);
         if (older.length === 0) more.hidden = latest.length < PAGE;
         const ids = new Set(latest.map((round) => round.id));
@@ -86,54 +104,69 @@ export function show({ main, signal }) {
   );
   onKey(() => {
     older = []; // read with the key of before
+    forms.clear();
     again();
   }, signal);
 }
 
-function card(first, changed) {
-  let round = first;
-  const act = (what) => async () => {
-    const actions = await import("../actions.js");
-    if (await actions[what](round)) changed();
-  };
+/** A form with the state, the times and the number of reports of its rounds. */
+export function summed(form) {
+  const { state, opened_at, closed_at } = form.rounds[0];
+  const n = form.rounds.reduce((sum, round) => sum + round.n, 0);
+  return { ...form, state, opened_at, closed_at, n };
+}
+
+/** "open since 3 May 2026". */
+export const since = ({ state, opened_at, closed_at }) =>
+  state === "open" ? `open since ${day(opened_at)}` : `closed ${day(closed_at)}`;
+
+/** The ε of one report to a form. */
+export function epsilonOf({ rounds }) {
+  const all = rounds.map((round) => round.epsilon);
+  return `ε ${new Set(all).size > 1 ? "≤" : "="} ${number(Math.max(...all))}`;
+}
+
+/** Make the card of a round or a summed form; a round of a form has no actions. `set(entry)` updates it. */
+export function card(first, changed) {
+  let entry = first;
   const light = h("p", { class: "light" });
   const progress = h("p", {});
   const top = h("p", { class: "top", hidden: true });
   let drawn = ""; // the most frequent items in `top`
-  const actions = menu(`Actions on ${round.name}`, () => [
-    round.state === "open" && ["Close the round", act("closeRound")],
-    ["Delete the round", act("deleteRound"), "danger"],
-  ]);
+  const parameters = first.rounds
+    ? ["Form", plural(first.rounds.length, "question"), epsilonOf(first)]
+    : [
+        first.protocol.toUpperCase(),
+        `ε = ${number(first.epsilon)}`,
+        plural(first.domain_size, "item"),
+      ];
   const root = h(
     "li",
     {},
-    h("h2", {}, h("a", { href: link(["rounds", round.name]) }, round.name)),
-    actions,
-    asked(round),
+    h(
+      "h2",
+      {},
+      h("a", { href: link([first.rounds ? "forms" : "rounds", first.name]) }, first.name),
+    ),
+    !first.form && actionsMenu(() => entry, changed),
+    asked(first),
     light,
     progress,
-    h(
-      "p",
-      { class: "quiet" },
-      `${round.protocol.toUpperCase()} · ε = ${number(round.epsilon)} · ${plural(round.domain_size, "item")}`,
-    ),
+    h("p", { class: "quiet" }, parameters.join(" · ")),
     top,
   );
   return {
     root,
     set(next) {
-      round = next;
-      const { text, kind } = glance(round);
+      entry = next;
+      const { rounds, n, verdict } = entry;
+      const { text, kind } = rounds ? worst(rounds) : glance(entry);
       root.className = `round ${kind}`;
       light.textContent = `● ${text}`;
-      const date =
-        round.state === "open"
-          ? `open since ${day(round.opened_at)}`
-          : `closed ${day(round.closed_at)}`;
-      progress.textContent = `${plural(round.n, "report")}, ${date}`;
-      top.hidden = !round.verdict?.top.length;
-      const now = JSON.stringify(round.verdict);
-      if (drawn !== now) fill(top, !top.hidden && mostFrequent(round.verdict));
+      progress.textContent = `${plural(n, "report")}, ${since(entry)}`;
+      top.hidden = !verdict?.top.length;
+      const now = JSON.stringify(verdict);
+      if (drawn !== now) fill(top, !top.hidden && mostFrequent(verdict));
       drawn = now;
     },
   };
@@ -157,6 +190,17 @@ function mostFrequent({ top, raised }) {
     svg("svg", { ...size, role: "img", "aria-label": text }, ...bars),
     h("span", { "aria-hidden": "true" }, h("bdi", {}, isolated(label)), ` ${share(estimate)}`),
   ];
+}
+
+/** The worst of the verdicts in a form, among equals that of the most reports, and how many are as bad. */
+function worst(rounds) {
+  const all = rounds
+    .map((round) => ({ ...glance(round), n: round.n }))
+    .sort((a, b) => WORST.indexOf(a.kind) - WORST.indexOf(b.kind) || b.n - a.n);
+  const [{ text, kind }] = all;
+  const like = all.filter((each) => each.kind === kind).length;
+  const where = like < all.length ? `, in ${like} of ${all.length} questions` : "";
+  return { text: text + where, kind };
 }
 
 /** A round's verdict in a few words. */
