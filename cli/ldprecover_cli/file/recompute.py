@@ -45,7 +45,11 @@ if TYPE_CHECKING:
     from ldprecover_cluster import ReportDataset
 
 
-_COLUMNS = ("malicious", "genuine", "recovered")
+_RECOVERED = (
+    *("method", "eta", "targets", "malicious", "genuine", "recovered"),
+    *("notes", "conclusions"),
+)
+"""Fields of a recovery."""
 
 
 def recompute(
@@ -206,7 +210,7 @@ def _columns(
     reports: "ReportSource | None",
 ) -> JsonObject:
     from ldprecover import CountsAloneWarning, RecoveryRequest
-    from ldprecover.items import find_items, with_labels
+    from ldprecover.items import find_items
 
     items = exported.parameters.items
     result: JsonObject = {
@@ -227,15 +231,11 @@ def _columns(
     with catch_warnings():
         simplefilter("ignore", CountsAloneWarning)  # a note says that no reports were filtered
         recovery = exported.recover(request, history=history, reports=reports)
+    fields = recovery.to_dict(items)
     return result | {
         "frequencies": estimates.frequencies.tolist(),
         "standard_errors": estimates.standard_errors.tolist(),
-        **{name: getattr(recovery, name) for name in ("method", "eta", "targets")},
-        **{name: getattr(recovery, name).tolist() for name in _COLUMNS},
-        "notes": [with_labels(note, items) for note in recovery.notes],
-        "conclusions": None
-        if recovery.conclusions is None
-        else recovery.conclusions.to_dict(items),
+        **{name: fields[name] for name in _RECOVERED},
     }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from ldprecover._checks import (
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import noise_note
-from ldprecover.items import canary_indices, highest, target_indices
+from ldprecover.items import canary_indices, highest, target_indices, with_labels
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
@@ -259,6 +259,16 @@ class Recovery:
     notes: tuple[str, ...]
     conclusions: Conclusions | None = None
     n: int | None = None
+
+    def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return the JSON form: vectors as lists, notes and conclusions with the items' labels."""
+        vectors = ("poisoned", "malicious", "genuine", "recovered")
+        return {
+            **vars(self),
+            **{name: getattr(self, name).tolist() for name in vectors},
+            "notes": [with_labels(note, labels) for note in self.notes],
+            "conclusions": None if self.conclusions is None else self.conclusions.to_dict(labels),
+        }
 
     def __repr__(self) -> str:
         top = highest(self.recovered)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ldprecover import Estimates, Tally
 from ldprecover.certificate.questions import CertificateResult
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
-from ldprecover.items import MAX_CANARIES, with_labels
+from ldprecover.items import MAX_CANARIES
 from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
@@ -47,8 +47,7 @@ round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
-_COLUMNS = ("poisoned", "malicious", "genuine", "recovered")
-"""The columns of a recovery."""
+
 _NUMBERS = to_json(ITEMS)
 """The labels of a round for numbers."""
 
@@ -232,23 +231,11 @@ def _write(
 def _write_recovery(
     round: RoundInfo, labels: bytes, recovery: Recovery, malicious_model: str, form: str
 ) -> Response:
-    items, conclusions = decode_labels(labels), recovery.conclusions
-    message = Recovered.model_construct(
-        round=round.id,
-        **_question(round),
-        method=recovery.method,
-        eta=recovery.eta,
-        targets=recovery.targets,
-        malicious_model=malicious_model,
-        n=recovery.n,
-        malicious_sum=recovery.malicious_sum,
-        items=[],
-        **{name: getattr(recovery, name).tolist() for name in _COLUMNS},
-        notes=[with_labels(note, items) for note in recovery.notes],
-        conclusions=None
-        if conclusions is None
-        else Conclusions.model_validate(conclusions.to_dict(items), strict=False),
-    )
+    items = decode_labels(labels)
+    fields = {**recovery.to_dict(items), **_question(round), "malicious_model": malicious_model}
+    if (conclusions := fields["conclusions"]) is not None:
+        fields["conclusions"] = Conclusions.model_validate(conclusions, strict=False)
+    message = Recovered.model_construct(round=round.id, items=[], **fields)
     if form != "json":
         message.items = items
         return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
