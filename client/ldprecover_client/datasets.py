@@ -162,7 +162,7 @@ def load_dataset(
         return table_dataset(table, column, source, least)
 
 
-def table_dataset(table: Table, column: str | None, source: str, least: int = 1) -> Dataset:
+def table_dataset(table: Table, column: str | None, source: str, least: int) -> Dataset:
     """Return the data set of a table, as `load_dataset` states it. Raises DatasetError."""
     count = table.find(COUNT)
     if column is not None:
@@ -232,7 +232,7 @@ def _read_counts(name: str, rows: Iterable[Row], source: str) -> Dataset:
     return Dataset(name, tuple(labels.places), np.array(counts, np.int64), source)
 
 
-def count_values(name: str, values: Iterable[Any], source: str, least: int = 1) -> Dataset:
+def count_values(name: str, values: Iterable[Any], source: str, least: int) -> Dataset:
     """Return the data set of users' values, which may be a Counter, with the items sorted by name.
 
     Values become labels by `label_of`, and those with one `label_key` are one item, whose label is

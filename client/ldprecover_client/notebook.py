@@ -7,15 +7,17 @@ from html import escape
 from typing import Any
 
 
-def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> str:
+def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> str:
     """Return a table in HTML. Texts are escaped, because labels and names are input."""
 
     def line(tag: str, cells: Iterable[str]) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
     body = "".join(line("td", row) for row in rows)
-    return f"<table>{title}<thead>{line('th', columns)}</thead><tbody>{body}</tbody></table>"
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead>{line('th', columns)}</thead>"
+        f"<tbody>{body}</tbody></table>"
+    )
 
 
 def data_frame(columns: Mapping[str, Any], items: Sequence[str] | None = None) -> Any:

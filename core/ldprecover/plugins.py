@@ -236,7 +236,7 @@ def check_name(name: str) -> None:
         raise ParameterError(f"name must be {_NAME_WORDS}, not {name!r:.80}")
 
 
-def check_class(kind: Any, base: type, attributes: Iterable[str] = ()) -> None:
+def check_class(kind: Any, base: type, attributes: Iterable[str]) -> None:
     """Raise ParameterError unless `kind` is a concrete subclass of `base` with these attributes."""
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ParameterError(f"it must be a subclass of {base.__name__}, not {kind!r:.80}")

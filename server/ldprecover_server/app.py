@@ -58,9 +58,7 @@ _DRAIN_SECONDS = 1.0
 """Seconds that shutdown waits for calls in thread pools whose callers are gone."""
 
 
-def make_app(
-    settings: Settings, storage: Storage, link_key: str | None = None, practice: bool = False
-) -> FastAPI:
+def make_app(settings: Settings, storage: Storage, link_key: str | None, practice: bool) -> FastAPI:
     """Return the application over a storage; `link_key` is an admin key of this process alone.
 
     With `practice` it opens practice rounds too.

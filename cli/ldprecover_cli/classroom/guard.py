@@ -4,7 +4,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ldprecover_server.errors import ForbiddenError, HostError, NotFoundError, ServiceError
-from ldprecover_server.http.problems import problem_response
+from ldprecover_server.http.problems import ProblemResponse
 
 LOOPBACK = "127.0.0.1"
 FAKE = "/fake"
@@ -40,7 +40,7 @@ class Guard:
             is_network = (scope["server"] or ("",))[0] != LOOPBACK
             error = _origin_error(scope) or (self._error(scope) if is_network else None)
             if error is not None:
-                app = problem_response(error, {"Connection": "close"})  # a body is not read
+                app = ProblemResponse(error, {"Connection": "close"})  # a body is not read
             elif is_network and scope["path"] == "/":
                 app = RedirectResponse(self._survey)
         await app(scope, receive, send)

@@ -101,7 +101,7 @@ class CellCrafter(HashCrafter):
         miss = np.abs(self.oracle.hits(np.arange(self.oracle.domain_size)) - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")
 
-    def best_reports(self, chosen_items: Int64Array, aim: Aim = "most") -> UInt32Array:
+    def best_reports(self, chosen_items: Int64Array, aim: Aim) -> UInt32Array:
         """Return the reports that support most of the chosen items.
 
         If few support all of them, what else these support rises too, and a projection takes much

@@ -23,20 +23,16 @@ _TICKET = re.compile(r"([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{22})")
 _CONTEXT = b"ldprecover ticket 1\0"
 
 
-def hkdf(secret: bytes, *, salt: bytes, info: bytes, length: int) -> bytes:
-    """Return `length` bytes derived from a secret by HKDF with SHA-256 (RFC 5869)."""
+def hkdf(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
+    """Return 32 bytes, one block, derived from a secret by HKDF with SHA-256 (RFC 5869)."""
     pseudorandom = hmac.digest(salt or bytes(32), secret, hashlib.sha256)
-    derived = block = b""
-    for counter in range(1, -(-length // 32) + 1):
-        block = hmac.digest(pseudorandom, block + info + bytes([counter]), hashlib.sha256)
-        derived += block
-    return derived[:length]
+    return hmac.digest(pseudorandom, info + b"\x01", hashlib.sha256)
 
 
 @functools.lru_cache(maxsize=256)
 def round_key(secret: bytes, round_id: str) -> bytes:
     """Return the key under which a round's tickets are made."""
-    return hkdf(secret, salt=b"", info=_CONTEXT + round_id.encode(), length=32)
+    return hkdf(secret, salt=b"", info=_CONTEXT + round_id.encode())
 
 
 def mint(key: bytes, count: int) -> Iterator[str]:

@@ -28,7 +28,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.http.bodies import has_body
-from ldprecover_server.http.problems import GONE, SECURITY_HEADERS, problem_response
+from ldprecover_server.http.problems import GONE, SECURITY_HEADERS, ProblemResponse
 from ldprecover_server.http.responses import cancel_on_disconnect
 from ldprecover_server.limits import MemoryBudget
 from ldprecover_server.metrics import Metrics
@@ -105,7 +105,7 @@ class Instrumentation:
             # 500, or log each unread response with a traceback: thousands of them delay the exit.
             if status:
                 return
-            await problem_response(
+            await ProblemResponse(
                 StoreUnavailableError("the server stops before the response is ready")
             )(scope, receive, send_with_id)
         finally:
@@ -163,7 +163,7 @@ class HeadChecks:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if scope["type"] == "http" and (error := self._check(scope)) is not None:
-            app = problem_response(error, {"Connection": "close"})  # the rest may be no request
+            app = ProblemResponse(error, {"Connection": "close"})  # the rest may be no request
         await app(scope, receive, send)
 
     def _check(self, scope: Scope) -> ServiceError | None:
@@ -265,7 +265,7 @@ class Cors(CORSMiddleware):
             for name in ("vary", "access-control-allow-origin")
             if name in response.headers
         }
-        return problem_response(HostError(bytes(response.body).decode()), headers)
+        return ProblemResponse(HostError(bytes(response.body).decode()), headers)
 
 
 class StartLimit:
@@ -358,7 +358,7 @@ class UnreadResponses:
                     self._budget.release(size)
             else:
                 error = BusyError("the memory for unread responses is in use; retry later")
-                await problem_response(error)(scope, receive, send)
+                await ProblemResponse(error)(scope, receive, send)
 
         await self._app(scope, receive, send_in_pieces if scope["type"] == "http" else send)
 

@@ -67,22 +67,21 @@ response in a frame, and load nothing. Problems have them everywhere."""
 
 
 class ProblemResponse(Response):
-    """The response to an error, which the metrics of the application count.
+    """The response to an error of the service or of the core, which the metrics count.
+
 
     Its type is below the path of the application.
     """
 
     media_type = MEDIA_TYPE
 
-    def __init__(
-        self, error: errors.ServiceError, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, error: Exception, headers: Mapping[str, str] | None = None) -> None:
+        self._error = errors.as_service_error(error)
         super().__init__(
-            error.problem.to_json(),
-            error.type.status,
-            {**SECURITY_HEADERS, **error.headers, **(headers or {})},
+            self._error.problem.to_json(),
+            self._error.type.status,
+            {**SECURITY_HEADERS, **self._error.headers, **(headers or {})},
         )
-        self._error = error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (app := scope.get("app")) is not None:
@@ -92,11 +91,6 @@ class ProblemResponse(Response):
             self.body = problem.model_copy(update={"type": root + problem.type}).to_json()
             self.headers["Content-Length"] = str(len(self.body))
         await super().__call__(scope, receive, send)
-
-
-def problem_response(error: Exception, headers: Mapping[str, str] | None = None) -> ProblemResponse:
-    """Return the response to an error of the service or of the core."""
-    return ProblemResponse(errors.as_service_error(error), headers)
 
 
 def problems(*classes: type[errors.ServiceError]) -> dict[int | str, dict[str, Any]]:
@@ -115,11 +109,11 @@ def install(app: FastAPI) -> None:
     """Answer every error of the application with a problem."""
 
     async def on_error(request: Request, error: Exception) -> Response:
-        return problem_response(error)
+        return ProblemResponse(error)
 
     async def on_validation(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return problem_response(
+        return ProblemResponse(
             errors.InvalidRequestError(_invalid_parameters(error, request.scope["route"]))
         )
 
@@ -127,12 +121,12 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         where = f"{request.method} {request.scope['path'][:200]}"
         if error.status_code == 405:
-            return problem_response(errors.MethodNotAllowedError(where, _methods_of(request)))
-        return problem_response(errors.NotFoundError(where))  # also for unreadable files
+            return ProblemResponse(errors.MethodNotAllowedError(where, _methods_of(request)))
+        return ProblemResponse(errors.NotFoundError(where))  # also for unreadable files
 
     async def on_failure(request: Request, error: Exception) -> Response:
         # Starlette raises the error again for the log, and uvicorn then cuts the connection.
-        return problem_response(errors.InternalError(), {"Connection": "close"})
+        return ProblemResponse(errors.InternalError(), {"Connection": "close"})
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
         return Response(status_code=GONE)

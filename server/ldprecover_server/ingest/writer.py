@@ -54,14 +54,15 @@ class Ingest:
         *,
         max_waiting: int,
         group_bytes: int,
-        group_cells: int = 1 << 31,
-        waiting_seconds: float = 30.0,
-        metrics: Metrics | None = None,
+        group_cells: int,
+        waiting_seconds: float,
+        metrics: Metrics,
     ) -> None:
         self._storage = storage
         self._waiting_seconds = waiting_seconds
         self._deadlines = Timeouts(waiting_seconds)
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics
+
         self._stopping = threading.Event()
         self._is_failing = False  # since the last attempt of a commit
         self._max_waiting = max_waiting

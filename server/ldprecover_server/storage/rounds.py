@@ -187,7 +187,7 @@ class Rounds(Repository):
         with self.database.read() as connection:
             return find_form(connection, identifier)
 
-    def page_of_forms(self, limit: int, before: str | None = None) -> list[StoredRound]:
+    def page_of_forms(self, limit: int, before: str | None) -> list[StoredRound]:
         """Return the rounds of forms, as `page` the latest form first. Raises FormNotFoundError."""
         ids = sa.select(forms.c.id).order_by(forms.c.seq.desc()).limit(limit)
         with self.database.read() as connection:

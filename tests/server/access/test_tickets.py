@@ -19,7 +19,8 @@ from ldprecover_server.storage.schema import metadata
 
 pytestmark = pytest.mark.sqlite
 
-# RFC 5869, appendix A: the test cases with SHA-256. Secret, salt, info, derived.
+# RFC 5869, appendix A: the test cases with SHA-256. Secret, salt, info, and what is derived, of
+# which the first block is compared.
 RFC_5869 = {
     "A.1, basic": (
         "0b" * 22,
@@ -50,9 +51,8 @@ RFC_5869 = {
     ("secret", "salt", "info", "derived"), RFC_5869.values(), ids=RFC_5869.keys()
 )
 def test_keys_are_derived_as_the_rfc_says(secret: str, salt: str, info: str, derived: str) -> None:
-    expected = bytes.fromhex(derived)
     inputs = {"salt": bytes.fromhex(salt), "info": bytes.fromhex(info)}
-    assert tickets.hkdf(bytes.fromhex(secret), **inputs, length=len(expected)) == expected
+    assert tickets.hkdf(bytes.fromhex(secret), **inputs) == bytes.fromhex(derived)[:32]
 
 
 def mint(app: InProcess, id: str, count: int) -> list[str]:

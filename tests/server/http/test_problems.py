@@ -13,7 +13,7 @@ from ldprecover import LDPRecoverError
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover_interface.problems import ProblemType
 from ldprecover_server import errors
-from ldprecover_server.http.problems import problem_response
+from ldprecover_server.http.problems import ProblemResponse
 
 pytestmark = pytest.mark.sqlite
 
@@ -35,7 +35,7 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
         ParameterError: "invalid-parameter",
         ReportError: "invalid-report",
     }
-    assert json.loads(bytes(problem_response(ReportError("bad", 3)).body)) == {
+    assert json.loads(bytes(ProblemResponse(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "Invalid report",
         "status": 422,

@@ -26,7 +26,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
-from ldprecover_server.http.problems import problem_response
+from ldprecover_server.http.problems import ProblemResponse
 from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import CURRENT
 
@@ -51,10 +51,10 @@ class SubmissionEndpoint:
         try:
             answer = await self._submit(scope, body)
         except (ServiceError, LDPRecoverError) as error:
-            await problem_response(error)(scope, receive, send)
+            await ProblemResponse(error)(scope, receive, send)
         except Exception:  # noqa: BLE001
             _log.exception("a submission failed")
-            await problem_response(InternalError())(scope, receive, send)
+            await ProblemResponse(InternalError())(scope, receive, send)
         else:
             headers = [
                 (b"content-type", b"application/json"),

@@ -65,7 +65,7 @@ class Postgres(Database):
         "postgresql_readonly": True,
     }
 
-    def __init__(self, url: sa.URL, pool_size: int, statement_seconds: float | None = None) -> None:
+    def __init__(self, url: sa.URL, pool_size: int, statement_seconds: float | None) -> None:
         super().__init__()
         self.engine = sa.create_engine(
             url,
