@@ -68,6 +68,11 @@ class Calls:
     def delete_round(self, round: str) -> httpx.Response:
         return self.request("DELETE", f"/rounds/{round}", headers=self.admin)
 
+    def mint(self, path: str, count: int) -> list[str]:
+        """Return new tickets of the round or form at a path."""
+        answer = self.post(f"{path}/tickets", json={"count": count}, headers=self.admin)
+        return answer.text.split()
+
     def submit(
         self, round: str, packed: bytes | np.ndarray, key: str | None = None
     ) -> httpx.Response:

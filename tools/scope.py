@@ -18,7 +18,7 @@ from typing import Any
 LIMITS = {
     "source tokens": 249_300,
     "test tokens": 340_500,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_500,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_650,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
     "commands": 32,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import ServerProcess
 
 CLIENT = Path(__file__).parents[2] / "client" / "js"
 _OLDEST = 18
@@ -67,6 +68,17 @@ def report_in_node(node: str) -> ReportInNode:
         return receipts
 
     return report
+
+
+def open_form(server: ServerProcess, assign: str) -> tuple[str, list[str]]:
+    """Open a form whose rounds ask x, y and z; return its id, and tickets if these assign.
+
+    That all of them assign one round has a probability of 1e-14.
+    """
+    common = {"protocol": "grr", "epsilon": 2.0, "items": ["soup", "salad"]}
+    new = {"assign": assign, "rounds": [{**common, "question": each} for each in "xyz"]}
+    id = server.post("/forms", json=new, headers=server.admin).json()["id"]
+    return id, server.mint(f"/forms/{id}", 30)
 
 
 class _Quiet(SimpleHTTPRequestHandler):

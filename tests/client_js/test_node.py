@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from scipy import stats
-from tests.client_js.conftest import CLIENT, ReportInNode
+from tests.client_js.conftest import CLIENT, ReportInNode, open_form
 from tests.conftest import ServerProcess
 
 from ldprecover import RoundParameters, frequency_oracle
@@ -72,10 +72,7 @@ def test_real_server_counts_reports(
     opened = server.open_round(**{"epsilon": 6.0, "domain_size": d, **fields})
     access: dict[str, Any] = {"key": server.admin_key} if fields.get("access") == "key" else {}
     if fields.get("access") == "ticket":
-        minted = server.http.post(
-            f"/rounds/{opened['id']}/tickets", json={"count": n}, headers=server.admin
-        )
-        access = {"tickets": minted.text.split()}
+        access = {"tickets": server.mint(f"/rounds/{opened['id']}", n)}
     receipts = report_in_node(url=server.url, round=opened["name"], values=[item] * n, **access)
     assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in receipts] == [
         ("accepted", False)
@@ -94,21 +91,11 @@ def test_real_server_counts_reports(
 def test_real_server_counts_one_answer_to_a_form(
     server: ServerProcess, report_in_node: ReportInNode
 ) -> None:
-    common = {"protocol": "grr", "epsilon": 9.0}
-    rounds = [{**common, "question": q, "items": [q, "other"]} for q in "xyz"]
-    for assign in ("ticket", "client"):
-        new = {"assign": assign, "rounds": rounds}
-        opened = server.http.post("/forms", json=new, headers=server.admin).json()
-        path = f"/forms/{opened['id']}"
-        minted = server.http.post(f"{path}/tickets", json={"count": 9}, headers=server.admin)
-        tickets = minted.text.split() if assign == "ticket" else []
-        form, values = {"form": opened["name"]}, 9 * [dict(zip("xyz", "xyz", strict=True))]
-        receipts = report_in_node(url=server.url, round=form, values=values, tickets=tickets)
-        answered = [receipt["question"] for receipt in receipts]
-        if tickets:
-            assert answered == ["xyz"[assigned_round(ticket, 3)] for ticket in tickets]
-        stored = server.http.get(path).json()["rounds"]
-        assert [round["n"] for round in stored] == [*map(answered.count, "xyz")]
+    form, tickets = open_form(server, "ticket")
+    values = 9 * [dict.fromkeys("xyz", "soup")]
+    receipts = report_in_node(url=server.url, round={"form": form}, values=values, tickets=tickets)
+    questions = ["xyz"[assigned_round(ticket, 3)] for ticket in tickets[:9]]
+    assert [receipt["question"] for receipt in receipts] == questions
 
 
 def test_numbers_are_rounded_and_reported(
@@ -140,10 +127,7 @@ def test_lost_response_under_a_ticket_counts_once(
 ) -> None:
     """The same report goes out again, under the first ticket."""
     opened = server.open_round("llh", 1.0, domain_size=12, hash_range=3, **TICKETS)
-    minted = server.http.post(
-        f"/rounds/{opened['id']}/tickets", json={"count": 40}, headers=server.admin
-    )
-    first, second, *_ = minted.text.split()
+    first, second = server.mint(f"/rounds/{opened['id']}", 2)
     users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
     (lost,) = report_in_node(values=[1], loses=2, tickets=[first], **users)
     assert lost["error"] == "UnansweredError"

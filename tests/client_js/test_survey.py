@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 from tests.browsers import ARGUMENTS, CHROMIUM
 from tests.client.messages import round_message
-from tests.client_js.conftest import CLIENT
+from tests.client_js.conftest import CLIENT, open_form
 from tests.conftest import ServerProcess
+from tests.page.conftest import overflow, serious
 
 from ldprecover import RoundParameters, frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
+from ldprecover.rounds.tickets import assigned_round
 
 THANKS = "Thank you: your report is counted."
 REFUSED = (
@@ -256,13 +258,13 @@ def test_survey_of_closed_round_shows_no_form(
     page.get_by_label("soup").check()
     service.close_round(opened["id"]).raise_for_status()
     page.get_by_role("button", name="Report").click()
-    says(page, "This round is closed, and the report of this browser is not counted.")
+    says(page, "This survey is closed, and the report of this browser is not counted.")
     page.reload()
-    says(page, "This round is closed, and the report of this browser is not counted.")
+    says(page, "This survey is closed, and the report of this browser is not counted.")
     late = service.open_round("grr", items=["soup", "salad"])
     service.close_round(late["id"]).raise_for_status()
     page = visitor.open(survey(site, service, late["name"]))
-    page.get_by_text("This round is closed: it takes no more reports.").wait_for()
+    page.get_by_text("This survey is closed: it takes no more reports.").wait_for()
     assert page.get_by_role("button", name="Report").count() == 0
 
 
@@ -369,10 +371,7 @@ def test_survey_sends_kept_report_and_no_new_answer(
     no_chance = "Crypto.prototype.getRandomValues = (array) => array.fill(0)"
     visitor.context.add_init_script(no_chance)
     opened = service.open_round("grr", items=["soup", "salad"], access="ticket")
-    minted = service.http.post(
-        f"/rounds/{opened['id']}/tickets", json={"count": 2}, headers=service.admin
-    )
-    used, unused = minted.text.split()
+    used, unused = service.mint(f"/rounds/{opened['id']}", 2)
     address = survey(site, service, opened["id"])
     with visitor.context.browser.new_context() as context:
         context.add_init_script(no_chance)
@@ -423,6 +422,39 @@ def test_survey_says_at_the_start_that_no_report_can_be_made(
     page.add_init_script("delete Window.prototype.indexedDB; delete window.indexedDB")
     page.goto(survey(site, service, rounds[0]["id"]))
     page.get_by_text("A report needs a browser that stores data").wait_for()
+
+
+def test_survey_of_a_form_asks_the_drawn_question_alone(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    id, (ticket, *tickets) = open_form(service, "ticket")
+    index = assigned_round(ticket, 3)
+    other = next(each for each in tickets if assigned_round(each, 3) != index)
+    address = f"{site}/example/survey.html?server={service.url}&form="
+    page = visitor.open(f"{address}{id}")
+    page.set_viewport_size({"width": 390, "height": 700})
+    page.get_by_role("button", name="Show the question").press("Enter")
+    page.get_by_text("Enter your ticket.").wait_for()
+    assert serious(page) == []
+    page.keyboard.type(ticket)
+    page.keyboard.press("Enter")
+    page.get_by_text("This is one of 3 questions. Your ticket drew it").wait_for()
+    page.get_by_text("How private is this?").click()
+    assert (serious(page), overflow(page)) == ([], 0)
+    page.reload()  # which forgets the ticket, but not the draw
+    page.get_by_role("heading", name="xyz"[index]).wait_for()
+    page.goto(f"{address}{id}#ticket={other}")
+    page.get_by_text("This ticket is for another question").wait_for()
+    page.goto(f"{address}{id}#ticket={ticket}")
+    press(page, "soup")
+    says(page, THANKS)
+    assert service.get(f"/forms/{id}").json()["rounds"][index]["n"] == 1
+    id, _ = open_form(service, "client")
+    page.goto(f"{address}{id}")
+    page.get_by_text("This device drew it, and you answer no other").wait_for()
+    press(page, "soup")
+    says(page, THANKS)
+    visitor.open(f"{address}{id}").get_by_text(REFUSED).wait_for()
 
 
 def test_survey_says_that_it_tries_again(

@@ -321,10 +321,8 @@ def test_tickets_bound_the_share(in_process: InProcess) -> None:
     oracle, rng = frequency_oracle("grr", 2.0, 4), np.random.default_rng(4)
     id = in_process.open_round("grr", 2.0, access="ticket")
     path = f"/rounds/{id}"
-    tickets = in_process.post(f"{path}/tickets", json={"count": 50}, headers=in_process.admin)
-    for ticket, report in zip(
-        tickets.text.split(), oracle.perturb(rng.choice(2, 50), rng), strict=True
-    ):
+    tickets = in_process.mint(path, 50)
+    for ticket, report in zip(tickets, oracle.perturb(rng.choice(2, 50), rng), strict=True):
         headers = {"Authorization": f"Ticket {ticket}"}
         body = {"reports": [int(report)]}
         assert in_process.post(f"{path}/reports", json=body, headers=headers).status_code == 202

@@ -1,6 +1,7 @@
-// A survey of one question, on any web server:
+// A survey of one question, of a round or drawn from a form, on any web server:
 //
 //     survey.html?server=https://reports.example.org&round=lunch
+//     survey.html?server=https://reports.example.org&form=usage
 //
 // The server must list the page's origin in LDPRECOVER_CORS_ORIGINS; without one it is that of the
 // page, at page/survey.html?round=lunch. With &shuffle each visitor sees the answers in an order
@@ -75,15 +76,24 @@ function complain(input, place, text) {
 const root = new URL(document.documentElement.dataset.server ?? "/", location.href).href;
 const server = query.get("server") ?? root;
 
+// The address of another ticket loads nothing by itself.
+addEventListener("hashchange", () => location.reload());
+
+const NO_TICKET = "Enter your ticket.";
+const CLOSED = "This survey is closed: it takes no more reports.";
 const OTHERS = "Another person takes a private window or another browser.";
 const REPORTED = `This browser has reported already. A second report would tell more of you. ${OTHERS}`;
 const RESENT = "The report made earlier in this browser is counted, and no new answer. ";
 
-/** Sentences for users, by the slug of a problem or the name of an error. */
+const GONE = "There is no survey under this link: it is not whole, or the survey is gone.";
+
+/** Sentences for users, by the slug of a problem, what an error needs, or its name. */
 const SENTENCES = {
+  "form-not-found": GONE,
   "idempotency-key-reused": "This ticket was used already, for another report. Enter another one.",
   "invalid-ticket": "This is no ticket of this survey. Check it, or ask for another one.",
-  "round-not-found": "There is no survey under this link: it is not whole, or the survey is gone.",
+  "round-not-found": GONE,
+  ticket: `This ticket is for another question than the one drawn in this browser, and you answer only one. ${OTHERS}`,
   AccessError: "This survey takes no tickets: open its link without one.",
   ArgumentError: "This ticket is not whole: a ticket must be 22 characters, a dot, and 22 more.",
   EpsilonSpentError: `Earlier reports of this browser tell as much of you as it allows. ${OTHERS}`,
@@ -92,7 +102,8 @@ const SENTENCES = {
   UnansweredError: "The server does not answer. Look at your connection, and press again later.",
 };
 
-const message = (error) => SENTENCES[error.slug] ?? SENTENCES[error.name] ?? error.message;
+const message = (error) =>
+  SENTENCES[error.slug] ?? SENTENCES[error.needs] ?? SENTENCES[error.name] ?? error.message;
 
 /** The sentence for an error before the form is there. */
 function obstruction(error) {
@@ -118,8 +129,8 @@ function say(text, thanks = "") {
  * Say how far a report protects its user. No report of any epsilon-private protocol is guessed more
  * often than e^epsilon/(e^epsilon + d - 1), where all d answers are equally likely before.
  */
-function promise(round) {
-  const { epsilon, d } = round;
+function promise(round, survey) {
+  const { access, epsilon, d } = round;
   const times = Math.exp(epsilon);
   const guessed = times / (times + d - 1);
   const cases = 10 ** Math.max(2, Math.ceil(Math.log10(d))); // in one or more a blind guess is right
@@ -134,12 +145,23 @@ function promise(round) {
     `${replaced} If all answers are equally likely, whoever sees the report guesses right in at ` +
     `most ${right} of ${count(cases)} cases; blind, in ${blind}.`;
   const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
+  const question = survey ? ", and with which question" : "";
+  const tickets =
+    `The server stores which tickets reported${question}: whoever gave you yours may find out the ` +
+    "report, as chance has changed it.";
   element.exact.textContent =
     `Whatever is sent would be at most ${Number(times.toPrecision(3))} times as likely under this ` +
     `answer as under any other (ε = ${epsilon}). Whoever sees the report and holds all ${count(d)} ` +
     `answers to be equally likely guesses right in ${percent(attackerSuccessRate(round))} of ` +
-    `cases; blind, in ${percent(1 / d)}. Who knows more of you guesses better.`;
+    `cases; blind, in ${percent(1 / d)}. Who knows more of you guesses better. ` +
+    (access === "ticket" ? tickets : "");
   element.privacy.hidden = false;
+  if (!survey || survey.rounds.length === 1) return;
+  element.draw.textContent =
+    `This is one of ${survey.rounds.length} questions. ` +
+    `${survey.assign === "ticket" ? "Your ticket" : "This device"} drew it, and you answer no ` +
+    `other: this form costs you ε = ${epsilon} in all.`;
+  element.draw.hidden = false;
 }
 
 /** Whether the server says that a round is closed. A server that cannot say will refuse the report. */
@@ -158,27 +180,74 @@ async function obstacle(round, spent) {
     return `This round asks for ε = ${epsilon}. This survey sends no report above ${MAX_EPSILON}.`;
   if (!practice && total > MAX_TOTAL_EPSILON)
     return `${SENTENCES.EpsilonSpentError} (The total ε would be ${total}, above ${MAX_TOTAL_EPSILON}.)`;
-  return (await isClosed(round)) ? "This round is closed: it takes no more reports." : null;
+  return (await isClosed(round)) ? CLOSED : null;
+}
+
+/** Return the round that is drawn for a form; ask for its ticket if the link has none that draws. */
+async function drawnRound(survey, ticket, reporterWith) {
+  const attempt = async (missing) => {
+    const entered = ticket?.input.value.trim() || null;
+    const fault = (text) => complain(ticket.input, ticket.fault, text);
+    let reporter;
+    try {
+      reporter = reporterWith(entered);
+    } catch (error) {
+      return fault(message(error)); // the ticket is not whole
+    }
+    return reporter.round().catch((error) => {
+      if (error.needs !== "ticket") throw error;
+      return fault(entered ? message(error) : missing);
+    });
+  };
+  const known = await attempt("");
+  if (known) return known;
+  Object.assign(element.question, { textContent: survey.title ?? document.title, lang: "" });
+  if (await isClosed(survey.rounds[0])) throw Error(CLOSED);
+  element.promise.textContent = `Your ticket draws one of ${survey.rounds.length} questions for you.`;
+  const { textContent } = element.send;
+  element.send.textContent = "Show the question";
+  form.hidden = false;
+  const round = await new Promise((resolve) => {
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      say("");
+      const drawn = await attempt(NO_TICKET).catch((error) => say(obstruction(error)));
+      if (drawn) resolve(drawn);
+    };
+  });
+  complain(ticket.input, ticket.fault, "");
+  form.hidden = true; // else Enter would send it before the next listener is there
+  form.onsubmit = null;
+  element.send.textContent = textContent;
+  element.question.focus();
+  return round;
 }
 
 async function start() {
   element.promise.textContent = "Asking the server what it collects.";
-  const name = query.get("round") ?? "current";
+  const target = query.has("form")
+    ? { form: query.get("form") }
+    : (query.get("round") ?? "current");
   const ledger = new Ledger(browserStore());
-  const reader = new Reporter(server, name, { ledger, retries: new Retries({ total: 5 }) });
-  const round = await reader.round();
-  document.title = round.title ?? round.question ?? document.title;
+  const retries = new Retries({ total: 5 });
+  const reporterWith = (ticket) => new Reporter(server, target, { ledger, retries, ticket });
+  const reader = reporterWith(null);
+  const survey = await reader.form();
+  let ticket = survey?.assign === "ticket" ? ticketField() : null;
+  const round = await (survey ? drawnRound(survey, ticket, reporterWith) : reader.round());
+  const title = survey?.title ?? round.title;
+  document.title = title ?? round.question ?? document.title;
   Object.assign(element.question, { textContent: round.question ?? document.title, lang: "" });
-  if (round.question && round.title)
-    Object.assign(element.title, { textContent: round.title, lang: "", hidden: false });
+  if (round.question && title)
+    Object.assign(element.title, { textContent: title, lang: "", hidden: false });
   element.practice.hidden = !round.practice;
-  promise(round);
+  promise(round, survey);
   const find = async () => (await ledger.entries()).find((each) => each.roundId === round.id);
   let entry = await find();
   const reason = entry ? null : await obstacle(round, await ledger.spent());
   if (reason) throw Error(reason);
   const chooser = choices(round.items);
-  const ticket = round.access === "ticket" ? ticketField() : null;
+  if (round.access === "ticket") ticket ??= ticketField();
   const ticketSent = () => (ticket ? ticket.input.value.trim() : query.get("ticket")) || null;
 
   /** Show what the ledger's entry lets the user do, after a sentence of what went wrong. */
@@ -189,7 +258,7 @@ async function start() {
     if (!entry) return say(sentence);
     if (form.hidden) {
       const rejected = `The server rejected the report of this browser: ${entry.reason}.`;
-      const late = "This round is closed, and the report of this browser is not counted.";
+      const late = "This survey is closed, and the report of this browser is not counted.";
       return say(entry.state === "accepted" ? REPORTED : (await isClosed(round)) ? late : rejected);
     }
     element.send.textContent = "Send the kept report";
@@ -205,7 +274,7 @@ async function start() {
     const item = entry ? round.items[0] : chooser.value(); // a kept report ignores it
     const sent = ticketSent();
     const isMissing = ticket && !entry && !sent;
-    if (ticket) complain(ticket.input, ticket.fault, isMissing ? "Enter your ticket." : "");
+    if (ticket) complain(ticket.input, ticket.fault, isMissing ? NO_TICKET : "");
     complain(chooser.input, element.fault, item === null ? chooser.fault : "");
     if (item === null || isMissing) return;
     say("Reporting.");
@@ -217,7 +286,8 @@ async function start() {
     const limit = { maxTotalEpsilon: entry ? Number.MIN_VALUE : total };
     const options = { ticket: sent, maxEpsilon, ledger: new Ledger(browserStore(), limit) };
     try {
-      const receipt = await new Reporter(server, name, options).report(item);
+      if (survey && ticket) await reporterWith(sent).round(); // throws for another question's
+      const receipt = await new Reporter(server, survey ? round.id : target, options).report(item);
       form.hidden = true;
       const thanks = round.thanks ? "" : "Thank you: your report is counted.";
       say(receipt.resent ? RESENT : thanks, round.thanks);
@@ -233,5 +303,5 @@ async function start() {
 
 start().catch((error) => {
   element.promise.textContent = obstruction(error);
-  element.privacy.hidden = true;
+  for (const each of [element.draw, element.privacy, form]) each.hidden = true;
 });
