@@ -83,6 +83,10 @@ export function day(text) {
   return new Date(text).toLocaleDateString("en-GB", { dateStyle: "medium" });
 }
 
+/** Since when a round or a form is open or closed. */
+export const since = ({ state, opened_at: opened, closed_at: closed }) =>
+  state === "open" ? `open since ${day(opened)}` : `closed ${day(closed)}`;
+
 /** "1 item", "2 items". */
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;

@@ -25,22 +25,10 @@ const GROUPS = [
 /** Make the controls; they call `changed` with "methods", "assumptions" or "targets" after a change of `settings`. */
 export function controls(settings, labels, changed) {
   const compared = h("div", { class: "cards" });
-  const slider = h("input", {
-    type: "range",
-    name: "eta",
-    min: 0,
-    max: 1,
-    step: 0.01,
-    "aria-label": "Assumed fake users per honest one, eta",
-  });
-  const exact = h("input", {
-    type: "number",
-    name: "eta-number",
-    min: 0,
-    max: 10,
-    step: 0.01,
-    "aria-label": "Eta as a number",
-  });
+  const eta = (type, name, max, label) =>
+    h("input", { type, name, min: 0, max, step: 0.01, "aria-label": label });
+  const slider = eta("range", "eta", 1, "Assumed fake users per honest one, eta");
+  const exact = eta("number", "eta-number", 10, "Eta as a number");
   const auto = h("input", { type: "checkbox", name: "eta-auto" });
   const model = h(
     "select",
@@ -202,11 +190,8 @@ export function controls(settings, labels, changed) {
       fill(
         clean,
         rounds.map((round) => {
-          const box = h("input", {
-            type: "checkbox",
-            name: `clean-${round.name}`,
-            checked: settings.clean.has(round.name),
-          });
+          const checked = settings.clean.has(round.name);
+          const box = h("input", { type: "checkbox", name: `clean-${round.name}`, checked });
           box.addEventListener("change", () => {
             if (box.checked) settings.clean.add(round.name);
             else settings.clean.delete(round.name);

@@ -2,7 +2,7 @@
 
 import { formPath, get } from "../api.js";
 import { fill, h, menu } from "../dom.js";
-import { day, number, plural } from "../format.js";
+import { number, plural, since } from "../format.js";
 import { help } from "../help.js";
 import { go, link } from "../router.js";
 
@@ -44,17 +44,12 @@ function formLink(id, signal) {
 /** Make the head of a round's view; `show()` updates it after a change of the round. */
 export function header(round, signal) {
   const state = h("span", {});
-  const show = () =>
-    fill(
-      state,
-      round.state === "open" ? `opened ${day(round.opened_at)}` : `closed ${day(round.closed_at)}`,
-    );
+  const show = () => fill(state, since(round));
   const done = (what) => {
-    if (what === "close")
-      Object.assign(round, { state: "closed", closed_at: new Date().toISOString() });
-    else round.state = "deleted";
-    show();
-    if (what === "remove" && !signal.aborted) go(["rounds"]);
+    const isClosed = what === "close";
+    Object.assign(round, { state: isClosed ? "closed" : "deleted", closed_at: new Date() });
+    if (isClosed) show();
+    else if (!signal.aborted) go(["rounds"]);
   };
   show();
   return {

@@ -3,14 +3,14 @@
 import { formPath, get, isAbort, onKey, poll, roundPath, sentenceOf } from "../api.js";
 import { downloadCsv } from "../chart/csv.js";
 import { action, fill, h, notice } from "../dom.js";
-import { count, number, plural, points } from "../format.js";
+import { count, number, plural, points, since } from "../format.js";
 import { help } from "../help.js";
 import { failure } from "../key.js";
 import { go } from "../router.js";
 import { surveyCard } from "../round/fresh.js";
 import { actionsMenu, asked } from "../round/header.js";
 import { WIDE } from "../round/items.js";
-import { card, epsilonOf, since, summed } from "./rounds.js";
+import { card, epsilonOf, summed } from "./rounds.js";
 
 const SECONDS = 3;
 const COLUMNS = ["Question", "Item", "As collected", "Collected ±"];

@@ -29,6 +29,8 @@ export async function show({ main, query, signal }) {
   const input = (name, attributes) =>
     h("input", { name, value: query.get(name) ?? "", autocomplete: "off", ...attributes });
 
+  const { minimum: min, maximum: max } = fields.epsilon;
+  const value = query.get("epsilon") ?? "1";
   const controls = {
     ...Object.fromEntries(TEXTS.map((name) => [name, input(name, { maxlength: 300 })])),
     name: input("name", { pattern: NAME, title: NAME_SAID, spellcheck: "false" }),
@@ -38,15 +40,7 @@ export async function show({ main, query, signal }) {
       h("option", { value: AUTO }, "auto (recommended)"),
       fields.protocol.enum.map((value) => h("option", { value }, value.toUpperCase())),
     ),
-    epsilon: h("input", {
-      name: "epsilon",
-      type: "number",
-      min: fields.epsilon.minimum,
-      max: fields.epsilon.maximum,
-      step: "any",
-      required: true,
-      value: query.get("epsilon") ?? "1",
-    }),
+    epsilon: input("epsilon", { type: "number", min, max, step: "any", required: true, value }),
     users: input("users", { type: "number", min: 1, max: 1e12, step: 1, value: "10000" }),
     items: h("textarea", { name: "items", rows: 6, spellcheck: "false" }),
     domain_size: input("domain_size", { type: "number", min: 2, max: 100000, step: 1 }),

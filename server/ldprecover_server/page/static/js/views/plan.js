@@ -53,17 +53,10 @@ const ALL = { ...FOUR, ...MORE };
 
 export async function show({ main, query, signal }) {
   const inputs = {};
-  for (const [name, of] of Object.entries(ALL)) {
-    const value = query.get(name) ?? of.usual;
-    inputs[name] = h("input", {
-      type: "number",
-      inputmode: "decimal",
-      min: of.least,
-      max: of.most,
-      step: of.step,
-      value,
-      name,
-    });
+  for (const [name, { least: min, most: max, step, usual }] of Object.entries(ALL)) {
+    const value = query.get(name) ?? usual;
+    const type = { type: "number", inputmode: "decimal" };
+    inputs[name] = h("input", { ...type, min, max, step, value, name });
   }
   const fields = Object.fromEntries(
     Object.entries(ALL).map(([name, of]) => [name, field(of.label, inputs[name], of.help)]),

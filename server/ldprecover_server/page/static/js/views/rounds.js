@@ -2,7 +2,7 @@
 
 import { formPath, get, hasKey, onKey, poll, sentenceOf } from "../api.js";
 import { fill, h, notice, svg } from "../dom.js";
-import { day, isolated, number, plural, share } from "../format.js";
+import { isolated, number, plural, share, since } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
 import { actionsMenu, asked } from "../round/header.js";
@@ -115,10 +115,6 @@ export function summed(form) {
   const n = form.rounds.reduce((sum, round) => sum + round.n, 0);
   return { ...form, state, opened_at, closed_at, n };
 }
-
-/** "open since 3 May 2026". */
-export const since = ({ state, opened_at, closed_at }) =>
-  state === "open" ? `open since ${day(opened_at)}` : `closed ${day(closed_at)}`;
 
 /** The ε of one report to a form. */
 export function epsilonOf({ rounds }) {
