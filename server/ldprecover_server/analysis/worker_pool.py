@@ -370,14 +370,14 @@ class WorkerPool:
         seconds: float,
         key_seconds: float,
         memory_bytes: int,
-        anonymous_bytes: int,
+        anonymous_bytes: int | None = None,
         disk_bytes: int,
         metrics: Metrics,
     ) -> None:
         self._admission = AdmissionQueue(count, waiting)
         # By whether the caller has a key.
         self._limits = {
-            False: TaskLimits(seconds, anonymous_bytes, disk_bytes),
+            False: TaskLimits(seconds, anonymous_bytes or memory_bytes, disk_bytes),
             True: TaskLimits(key_seconds, memory_bytes, disk_bytes),
         }
         # How often a running analysis is checked for others that wait.

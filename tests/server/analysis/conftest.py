@@ -30,7 +30,6 @@ async def running_pool(**settings: Any) -> AsyncIterator[WorkerPool]:
         "seconds": 100,
         "key_seconds": 100,
         "memory_bytes": 1 << 28,
-        "anonymous_bytes": 1 << 28,
         "disk_bytes": 1 << 30,
         "metrics": Metrics(),
     }
