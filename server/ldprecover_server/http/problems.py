@@ -69,7 +69,6 @@ response in a frame, and load nothing. Problems have them everywhere."""
 class ProblemResponse(Response):
     """The response to an error of the service or of the core, which the metrics count.
 
-
     Its type is below the path of the application.
     """
 

@@ -62,7 +62,6 @@ class Ingest:
         self._waiting_seconds = waiting_seconds
         self._deadlines = Timeouts(waiting_seconds)
         self._metrics = metrics
-
         self._stopping = threading.Event()
         self._is_failing = False  # since the last attempt of a commit
         self._max_waiting = max_waiting
