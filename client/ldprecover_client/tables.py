@@ -238,7 +238,8 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
     if suffix in ("", ".txt") and column is None:
         fault = _table_like(lines, delimiter)
         if not fault:
-            return Table(name, (), lambda _: _text_rows(name, text))
+            places = ((f"{name}, line {number}", line) for number, line in enumerate(text, 1))
+            return Table(name, (), lambda _: ((place, [line.strip()]) for place, line in places))
         if suffix:
             matches = (i for i, line in enumerate(sample.splitlines(), 1) if fault in line)
             number = next(matches)
@@ -284,11 +285,6 @@ def _table_like(lines: Sequence[str], delimiter: str) -> str:
         return lines[0].strip("\r\n")
     is_quoted = (line.strip("\r\n") for line in lines if re.fullmatch(r'\s*".*"\s*', line))
     return next(is_quoted, "")
-
-
-def _text_rows(name: str, text: Iterable[str]) -> Iterator[Row]:
-    for number, line in enumerate(text, 1):
-        yield f"{name}, line {number}", [line.strip()]
 
 
 def _csv_rows(name: str, reader: Any) -> Iterator[Row]:

@@ -1,5 +1,7 @@
 """Submissions: size limits by caller, checks, and the hand-over to the writer."""
 
+from dataclasses import dataclass
+
 from ldprecover import FrequencyOracle, ReportError
 from ldprecover_server import limits
 from ldprecover_server.access.access import Access, Sender
@@ -23,22 +25,17 @@ database."""
 _SLACK = 4096  # bytes of JSON beside the reports: names, brackets, white space
 
 
+@dataclass(eq=False)
 class Submissions:
     """Accepts submissions to rounds, within limits that depend on the sender."""
 
-    def __init__(
-        self,
-        rounds: Rounds,
-        access: Access,
-        ingest: Ingest,
-        storage: Storage,
-        settings: Settings,
-    ) -> None:
-        self._rounds = rounds
-        self._access = access
-        self._ingest = ingest
-        self._storage = storage
-        self._settings = settings
+    rounds: Rounds
+    access: Access
+    ingest: Ingest
+    storage: Storage
+    settings: Settings
+
+    def __post_init__(self) -> None:
         self.readiness = SharedCall(self._readiness_error, _READINESS_SECONDS)
         """Returns why a submission could not be stored now, or None."""
 
@@ -51,16 +48,16 @@ class Submissions:
         oracle = round.oracle
         report_bytes = oracle.wire.size if packed else oracle.wire.longest_json
         if sender.key is None:
-            reports = 1 if sender.submission_key is not None else self._settings.open_reports
+            reports = 1 if sender.submission_key is not None else self.settings.open_reports
             return reports * report_bytes + _SLACK
         if not packed:
             report_bytes = 2 * report_bytes + 8
         limit = self.max_reports(oracle) * report_bytes + _SLACK
-        return min(self._settings.max_decoded_bytes, limit)
+        return min(self.settings.max_decoded_bytes, limit)
 
     def max_reports(self, oracle: FrequencyOracle) -> int:
         """Return the maximum number of reports in a submission with a report key."""
-        limit = self._settings.reports_per_submission
+        limit = self.settings.reports_per_submission
         if oracle.hash_tests:  # without hashing, counting is as fast as reading
             limit = min(limit, limits.SUBMISSION_CELLS // oracle.hash_tests)
         return max(1, limit)
@@ -79,9 +76,9 @@ class Submissions:
             self._admit(round, sender, reports)
         submission = Submission(round.seq, round.oracle, submission_key, packed)
         try:
-            duplicate = await self._ingest.submit(submission)
+            duplicate = await self.ingest.submit(submission)
         except RoundNotFoundError:
-            self._rounds.evict(round)
+            self.rounds.evict(round)
             raise
         return reports, duplicate
 
@@ -99,8 +96,8 @@ class Submissions:
                     f"a ticket admits one report, and this submission has {reports}", 1
                 )
         elif sender.key is not None:
-            self._access.take(sender.key, reports)
-        elif reports > (limit := self._settings.open_reports):
+            self.access.take(sender.key, reports)
+        elif reports > (limit := self.settings.open_reports):
             raise ReportKeyNeededError(
                 f"without a report key a submission holds at most {limit} "
                 f"report{'s' * (limit > 1)}, and this one has {reports}: send one submission for "
@@ -119,7 +116,7 @@ class Submissions:
         return None
 
     def _check_ready(self) -> None:
-        free, required = self._storage.database.free_bytes(), self._settings.min_free_bytes
+        free, required = self.storage.database.free_bytes(), self.settings.min_free_bytes
         if free is not None and free < required:
             raise StorageFullError(f"the disk has {free} bytes free, and {required} are required")
-        self._ingest.check_ready()
+        self.ingest.check_ready()

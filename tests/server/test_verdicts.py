@@ -308,7 +308,7 @@ def test_preempted_computation_releases_its_claim(
         raise AnalysesBusyError("a caller needs the worker")
 
     with monkeypatch.context() as busy:
-        busy.setattr(app.app.state.verdicts._workers, "run_own", preempt)
+        busy.setattr(app.app.state.verdicts.workers, "run_own", preempt)
         compute(app)
     assert verdict_of(app, id) is None
     compute(app)
@@ -336,7 +336,7 @@ def test_cancelled_computation_releases_its_claim(
             await asyncio.Event().wait()
             raise AssertionError
 
-        patch.setattr(app.app.state.verdicts._workers, "run_own", hang)
+        patch.setattr(app.app.state.verdicts.workers, "run_own", hang)
         task = asyncio.create_task(app.app.state.verdicts.compute_missing())
         await started.wait()
         task.cancel()

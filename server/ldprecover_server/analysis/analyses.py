@@ -182,6 +182,7 @@ class ResultCache:
         self._results.add(name[0], task.result())
 
 
+@dataclass(eq=False)
 class Analyses:
     """Looks up and runs the analyses of rounds that their caller may read.
 
@@ -190,17 +191,10 @@ class Analyses:
     request over an unchanged round.
     """
 
-    def __init__(
-        self,
-        rounds: Rounds,
-        storage: Storage,
-        workers: WorkerPool,
-        cache: ResultCache,
-    ) -> None:
-        self._rounds = rounds
-        self._storage = storage
-        self._workers = workers
-        self._cache = cache
+    rounds: Rounds
+    storage: Storage
+    workers: WorkerPool
+    cache: ResultCache
 
     async def methods(
         self, round: RoundInfo, caller: Caller
@@ -276,7 +270,7 @@ class Analyses:
         round = analysis.round
         if not analysis.reads:
             return self._task(analysis, *self._evidence(round)), None
-        tally, reports = self._storage.segments.tally_and_reports(
+        tally, reports = self.storage.segments.tally_and_reports(
             round.seq, round.oracle.summary_size
         )
         is_complete = reports.n == tally.n or round.oracle.traits.histogram
@@ -288,8 +282,8 @@ class Analyses:
         if analysis.history:
             history = []
             for stored in analysis.history:
-                oracle = self._rounds.info(stored).oracle
-                earlier = self._storage.rounds.tally(stored.seq, oracle.summary_size)
+                oracle = self.rounds.info(stored).oracle
+                earlier = self.storage.rounds.tally(stored.seq, oracle.summary_size)
                 history.append((oracle, earlier))
             arguments = (replace(arguments[0], history=history), *arguments[1:])
         reads = analysis.reads and is_complete
@@ -321,14 +315,14 @@ class Analyses:
         async def work(on_start: Callable[[], None]) -> bytes:
             if (stored := await caller.run(self._stored, analysis)) is not None:
                 return stored
-            return await self._workers.run(
+            return await self.workers.run(
                 partial(self.prepare, analysis),
                 keyed=keyed,
                 group=(round.seq, caller.key if keyed else None),
                 on_start=on_start,
             )
 
-        return unpack(analysis.result, await self._cache.get(key, work, keyed=keyed))
+        return unpack(analysis.result, await self.cache.get(key, work, keyed=keyed))
 
     def _stored(self, analysis: Analysis[R]) -> bytes | None:
         """Return the packed recovery that is stored with the round, if it is the recommended."""
@@ -337,7 +331,7 @@ class Analyses:
         request = analysis.arguments[0]
         if request.method != AUTO or request.assumptions:
             return None
-        packed = self._storage.verdicts.recovery(analysis.round.seq)
+        packed = self.storage.verdicts.recovery(analysis.round.seq)
         with contextlib.suppress(msgspec.DecodeError):  # another version packed it
             if packed is not None:
                 unpack(Recovery, packed)
@@ -350,12 +344,12 @@ class Analyses:
         That is if they are stored, or if the tally is their histogram. Raises RoundNotFoundError.
         """
         are_stored = round.retention == "forever"
-        return self._rounds.tally(round), are_stored or round.oracle.traits.histogram
+        return self.rounds.tally(round), are_stored or round.oracle.traits.histogram
 
     def _requested(
         self, round: RoundInfo, is_complete: bool, request: results.RecoveryRequest, key: str | None
     ) -> Analysis[Recovery]:
-        core = request.core_request(partial(self._rounds.items, round))
+        core = request.core_request(partial(self.rounds.items, round))
         history = self._history(round, request.history, key)
         return self._recovery(round, is_complete, core, history)
 
@@ -383,14 +377,14 @@ class Analyses:
         """Return the rounds that the caller names as history, without duplicates."""
         rounds: dict[int, StoredRound] = {}
         for identifier in identifiers:
-            stored, other = self._rounds.read(identifier, key)
+            stored, other = self.rounds.read(identifier, key)
             if other.seq == round.seq:
                 raise ParameterError("history: a round cannot be its own history")
             if stored.state != "closed":
                 raise ParameterError(f"history: the round {stored.name} is still open")
             if not stored.n:
                 raise ParameterError(f"history: the round {stored.name} has no reports")
-            if not self._storage.rounds.have_same_items(round.seq, other.seq):
+            if not self.storage.rounds.have_same_items(round.seq, other.seq):
                 raise ParameterError(f"history: the round {stored.name} has other items")
             if stored.question != round.question:
                 raise ParameterError(f"history: the round {stored.name} asks another question")
@@ -402,7 +396,7 @@ class Analyses:
     def _alarms(
         self, round: RoundInfo, is_complete: bool, rate: float, canaries: Sequence[str]
     ) -> Analysis[AlarmsResult]:
-        items = self._rounds.items(round) if canaries else ()
+        items = self.rounds.items(round) if canaries else ()
         arguments = rate, tuple(find_items(canaries, items, "canary"))
         return Analysis(tasks.alarms, AlarmsResult, round, arguments, is_complete)
 
@@ -415,7 +409,7 @@ class Analyses:
             )
         seed, reader = None, None
         if request.reports:
-            seed, reader = self._storage.rounds.find(round.id).seed, "the certificate"
+            seed, reader = self.storage.rounds.find(round.id).seed, "the certificate"
             if seed is None:
                 raise RoundOpenError("a certificate from reports is of a closed round")
             if find_spec("scipy") is None:
@@ -423,7 +417,7 @@ class Analyses:
                     "reports: this server certifies from counts only; with scipy, the extra "
                     "certify, it reads the reports too"
                 )
-        questions = request.core_questions(self._rounds.items(round) if request.questions else ())
+        questions = request.core_questions(self.rounds.items(round) if request.questions else ())
         shares = request.malicious_share, request.malicious_tickets
         arguments = *shares, request.confidence, questions, seed
         # From counts it is quick if it takes at most as long as one question over _QUICK_ITEMS

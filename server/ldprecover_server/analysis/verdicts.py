@@ -5,6 +5,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -77,6 +78,7 @@ class _Claim:
                 _log.warning("the claim of a round ends by itself: %s", error)
 
 
+@dataclass(eq=False)
 class Verdicts:
     """A background task that computes and stores the verdicts of closed rounds, one at a time.
 
@@ -86,24 +88,16 @@ class Verdicts:
     `disk_bytes` of them. For use in one event loop.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        rounds: Rounds,
-        analyses: Analyses,
-        workers: WorkerPool,
-        *,
-        max_reports: int,
-        disk_bytes: int,
-        metrics: Metrics,
-    ) -> None:
-        self._storage = storage
-        self._rounds = rounds
-        self._analyses = analyses
-        self._workers = workers
-        self._max_reports = max_reports
-        self._disk_bytes = disk_bytes
-        self._metrics = metrics
+    storage: Storage
+    rounds: Rounds
+    analyses: Analyses
+    workers: WorkerPool
+    _: KW_ONLY
+    max_reports: int
+    disk_bytes: int
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
         self._threads = ThreadPool(1)
         self._closed = asyncio.Event()
         self._given_up: set[str] = set()
@@ -114,7 +108,7 @@ class Verdicts:
 
     async def run(self) -> None:
         """Run until cancelled; return immediately if no verdicts are kept."""
-        while self._max_reports:
+        while self.max_reports:
             try:
                 await self.compute_missing()
             except ServiceError as error:
@@ -132,7 +126,7 @@ class Verdicts:
     async def compute_missing(self) -> None:
         """Compute the missing verdicts; end when a round is closed, which comes first."""
         self._closed.clear()
-        missing = await self._threads.run(self._storage.verdicts.missing)
+        missing = await self._threads.run(self.storage.verdicts.missing)
         self._given_up &= set(missing)  # else it would keep the ids of deleted rounds
         for id in missing:
             if self._closed.is_set():
@@ -158,7 +152,7 @@ class Verdicts:
                 self._give_up(id)
 
     def _give_up(self, id: str) -> None:
-        self._metrics.verdicts.labels("failed").inc()
+        self.metrics.verdicts.labels("failed").inc()
         self._given_up.add(id)
 
     async def _compute(self, id: str) -> None:
@@ -167,31 +161,31 @@ class Verdicts:
         if analysis is None:
             self._given_up.add(id)
             return
-        claim = _Claim(self._storage, analysis.round.seq)
+        claim = _Claim(self.storage, analysis.round.seq)
 
         def prepare() -> tuple[Task, Iterable[bytes] | None]:
-            task, reports = self._analyses.prepare(analysis)
+            task, reports = self.analyses.prepare(analysis)
             claim.take()
             return task, reports
 
         try:
-            packed = await self._workers.run_own(prepare)
+            packed = await self.workers.run_own(prepare)
             await self._threads.run(self._store, analysis.round, packed)
         except BaseException:  # a cancellation too: another process need not wait for the claim
             await self._threads.run(claim.release)
             raise
-        self._metrics.verdicts.labels("kept").inc()
+        self.metrics.verdicts.labels("kept").inc()
 
     def _store(self, round: RoundInfo, packed: bytes) -> None:
         result = unpack(VerdictResult, packed)
-        verdict = verdict_of(result, self._rounds.items(round)).to_json().decode()
-        self._storage.verdicts.add(round.seq, verdict, pack(result.recovery))
+        verdict = verdict_of(result, self.rounds.items(round)).to_json().decode()
+        self.storage.verdicts.add(round.seq, verdict, pack(result.recovery))
 
     def _look_up(self, id: str) -> Analysis[VerdictResult] | None:
         """Return the analysis of a round, or None if it has too many reports."""
-        round = self._rounds.find(id)
-        analysis, n = self._analyses.verdict(round)
-        too_many = n > self._max_reports or n * round.oracle.wire.size > self._disk_bytes
+        round = self.rounds.find(id)
+        analysis, n = self.analyses.verdict(round)
+        too_many = n > self.max_reports or n * round.oracle.wire.size > self.disk_bytes
         reads = analysis.reads and not round.oracle.traits.histogram
         return None if reads and too_many else analysis
 

@@ -312,12 +312,12 @@ class PinnedConnection:
 Clock = Callable[[], datetime]
 
 
+@dataclass(eq=False)
 class Repository:
     """A part of the storage over one database. Methods are safe to call from several threads."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self.database = database
-        self.clock = clock
+    database: Database
+    clock: Clock
 
     def hour(self) -> int:
         """Return the current hour since the epoch."""
