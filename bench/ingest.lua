@@ -31,7 +31,7 @@ end
 
 function done(summary, latency, requests)
   local errors = summary.errors
-  io.write(string.format('{"requests": %d, "seconds": %.6f, "p50_ms": %.4f, "p99_ms": %.4f, "refused": %d, "broken": %d}\n',
-    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+  io.write(string.format('{"requests": %d, "seconds": %.6f, "p99_ms": %.4f, "refused": %d, "broken": %d}\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(99) / 1e3,
     errors.status, errors.connect + errors.read + errors.write + errors.timeout))
 end

@@ -51,7 +51,7 @@ class Run:
     """One run of wrk."""
 
     requests_per_second: float
-    p50_ms: float
+
     p99_ms: float
     answered: int
 
@@ -87,7 +87,7 @@ class Measure:
                 f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests"
             )
         n = figures["requests"]
-        return Run(n / figures["seconds"], figures["p50_ms"], figures["p99_ms"], n)
+        return Run(n / figures["seconds"], figures["p99_ms"], n)
 
     def compare(self, ours: Load, bare: Load, name: str, connections: int = CONNECTIONS) -> Runs:
         """Print single reports as fast as they go, and p99 at a rate, beside the bare route's.

@@ -212,10 +212,10 @@ class Recovered(Message):
         return {
             "item": self.items,
             "index": indices,
-            "poisoned": _plain(self.poisoned, self.items),
-            "malicious": _plain(self.malicious, self.items),
-            "genuine": _plain(self.genuine, self.items),
-            "recovered": _plain(self.recovered, self.items),
+            **{
+                name: _plain(getattr(self, name), self.items)
+                for name in ("poisoned", "malicious", "genuine", "recovered")
+            },
             "target": [i in targets for i in indices],
             "standard_deviation": _plain(stated and stated.standard_deviations, self.items),
             "lower": _plain(stated and stated.lower, self.items),

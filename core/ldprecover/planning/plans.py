@@ -9,6 +9,7 @@ from statistics import NormalDist
 from typing import Any
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.estimates import two_sided_quantile
 from ldprecover.planning.accuracy import Accuracy, accuracy
 from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.planning.request import PlanRequest, Unknown
@@ -145,7 +146,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
     beta = request.share if request.gain is None else min(1.0, request.gain / costs.gain)
     # The variance is linear in the frequency, so its maximum is at an end.
     largest = math.sqrt(max(float(oracle.variance(f, users)) for f in (0.0, 1.0)))
-    normal = NormalDist()
+
     return PlannedRound(
         protocol,
         oracle.own,
@@ -154,8 +155,8 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         users,
         oracle.epsilon,
         standard_error,
-        normal.inv_cdf((1 + _CONFIDENCE) / 2) * standard_error,
-        normal.inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
+        two_sided_quantile(_CONFIDENCE) * standard_error,
+        NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
         costs.report_size,
         costs.hash_tests,
         costs.stored_bytes,
