@@ -51,7 +51,6 @@ class Run:
     """One run of wrk."""
 
     requests_per_second: float
-
     p99_ms: float
     answered: int
 
