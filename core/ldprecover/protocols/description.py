@@ -89,3 +89,9 @@ class ReportForms:
     packed: str
     values: Mapping[str, Mapping[str, Any]]
     example: Mapping[str, Any]
+
+
+def integer_forms(json: str, packed: str, example: list[int]) -> ReportForms:
+    """Return the description of reports that are one integer each."""
+    values = {"reports": {"type": "integer", "minimum": 0}}
+    return ReportForms(json, packed, values, {"reports": example})

@@ -13,18 +13,17 @@ from ldprecover import counting
 from ldprecover.counting.tally import Tally
 from ldprecover.crafting.one_item import OneItemCrafter
 from ldprecover.laws import Laws
-from ldprecover.protocols.description import ReportForms, Traits
+from ldprecover.protocols.description import Traits, integer_forms
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import keep_or_replace, keep_threshold, words_from
 from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
-_FORMS = ReportForms(
+_FORMS = integer_forms(
     json="one item index a report.",
     packed="u4 an item.",
-    values={"reports": {"type": "integer", "minimum": 0}},
-    example={"reports": [17, 3, 17]},
+    example=[17, 3, 17],
 )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ldprecover import counting
 from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
 from ldprecover.laws import HitLaw, Laws, ReportSums
-from ldprecover.protocols.description import ReportForms, Traits
+from ldprecover.protocols.description import Traits, integer_forms
 from ldprecover.protocols.integer_reports import IntegerReports
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
@@ -28,11 +28,10 @@ from ldprecover.types import (
     UInt64Array,
 )
 
-_FORMS = ReportForms(
+_FORMS = integer_forms(
     json="one column y a report; it supports item v where popcount((v + 1) & y) is even.",
     packed="u4 a column.",
-    values={"reports": {"type": "integer", "minimum": 0}},
-    example={"reports": [5, 0, 12]},
+    example=[5, 0, 12],
 )
 
 

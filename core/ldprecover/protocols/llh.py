@@ -15,7 +15,7 @@ from ldprecover.crafting.crafter import Crafter
 from ldprecover.crafting.linear import LinearCrafter
 from ldprecover.errors import ParameterError
 from ldprecover.laws import HitLaw, JointSupport, Laws, ReportSums
-from ldprecover.protocols.description import OwnParameter, ReportForms, Traits
+from ldprecover.protocols.description import OwnParameter, Traits, integer_forms
 from ldprecover.protocols.integer_reports import IntegerReports
 from ldprecover.protocols.local_hashing import LocalHashing
 from ldprecover.protocols.oracle import ALL_ITEMS, Items, tiles
@@ -29,12 +29,11 @@ _PRIMES = tuple(
     g for g in range(2, _MAX_RANGE + 1) if all(g % i for i in range(2, math.isqrt(g) + 1))
 )
 _WORST = 1.05  # variance relative to that of OUE above which LLH is not proposed
-_FORMS = ReportForms(
+_FORMS = integer_forms(
     json="one integer r * g + y a report; it supports item v where the digits of r and v in base "
     "g have the inner product y modulo g.",
     packed="u4 an integer.",
-    values={"reports": {"type": "integer", "minimum": 0}},
-    example={"reports": [5, 0, 7]},
+    example=[5, 0, 7],
 )
 
 
