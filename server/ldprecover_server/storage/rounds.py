@@ -163,6 +163,9 @@ class Rounds(Repository):
         row = {"id": id, "name": name, "title": title, "size": len(new)}
         insert = self.database.insert(forms).on_conflict_do_nothing(index_elements=["name"])
         with self.database.write() as connection:
+            # One form at a time: two that wait for names of each other would be a deadlock. The
+            # lock is that of no round, as each has a `seq` above 0.
+            self.database.block_commits(connection, 0)
             if connection.scalar(insert.returning(forms.c.seq), row) is None:
                 raise NameTakenError(f"a form named {name!r} exists")
             for position, each in enumerate(new):
