@@ -22,7 +22,7 @@ from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
 from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 
 if TYPE_CHECKING:
-    from ldprecover_attacker.campaign import Campaign, CampaignResult
+    from ldprecover_attacker.campaign import Campaign, CampaignResult, FormCampaign
 
 __all__ = [
     "AA",
@@ -39,6 +39,7 @@ __all__ = [
     "Attack",
     "Campaign",
     "CampaignResult",
+    "FormCampaign",
     "InputPoisoning",
     "ItemAttack",
     "Joint",
@@ -55,5 +56,5 @@ __all__ = [
 ]
 
 __getattr__ = lazy_getattr(
-    __name__, dict.fromkeys(("Campaign", "CampaignResult"), "campaign"), "attacker"
+    __name__, dict.fromkeys(["Campaign", "CampaignResult", "FormCampaign"], "campaign"), "attacker"
 )

@@ -32,7 +32,7 @@ _MODULES = {
     "UnknownItemError UnknownProtocolError",
     "http": "Client",
     "ledger": "Entry Ledger",
-    "population": "Population",
+    "population": "FormPopulation Population",
     "progress": "progress_bar",
     "reporter": "Receipt Reporter",
     "retries": "Retries",

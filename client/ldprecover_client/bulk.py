@@ -110,7 +110,7 @@ def submit_reports(
     reports = oracle.wire.checked(reports)
     n = len(reports)
     if tickets is not None:
-        _check_tickets(tickets, n)
+        check_tickets(tickets, n)
     size = 1 if tickets is not None else min(batch_size, _largest_size(oracle))
     accepted = duplicates = 0
     stop = threading.Event()
@@ -249,13 +249,12 @@ def _send_all(
     yield from (sent.result() for sent in as_completed(sending))
 
 
-def _check_tickets(tickets: Sequence[str], n: int) -> None:
-    if len(set(tickets[:n])) < n:
+def check_tickets(tickets: Sequence[str], n: int) -> None:
+    """Raise ArgumentError unless the first n are well-formed and different."""
+    if len({validate_ticket(ticket) for ticket in tickets[:n]}) < n:
         raise ArgumentError(
             f"{n} reports need as many tickets, and there are {len(set(tickets))} different ones"
         )
-    for ticket in tickets[:n]:
-        validate_ticket(ticket)
 
 
 def _largest_size(oracle: FrequencyOracle) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
+from types import EllipsisType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,15 +16,17 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import check_whole, finite_vector
 from ldprecover.items import label_key
 from ldprecover.protocols import MAX_USERS
-from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, simulate_users
-from ldprecover_client.calls import Round
+from ldprecover.rounds.tickets import assigned_round
+from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, check_tickets, client_of, simulate_users
+from ldprecover_client.calls import Form, Round
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client
 from ldprecover_client.progress import Progress
 
-# Streams of the seed. Values have their own, so they are the same for every protocol.
-_VALUES, _REPORTS = 0, 1
+# Streams of the seed. Values have their own, so they are the same for every protocol. The stream 2
+# is that of campaigns.
+_VALUES, _REPORTS, _QUESTIONS = 0, 1, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +37,8 @@ class Population:
     all zero. They are normalised. With `draw` "multinomial" each value is drawn independently; with
     "apportioned" the counts are proportional, by largest remainders, and the seed only shuffles
     them. `items` are the labels that a round must have for `report_to`, or None for any. The same
-    seed gives the same users, values and reports. Raises ArgumentError.
+    seed gives the same users, values and reports. `users` selects those who report, by index
+    or by a mask of shape (n,) (default: all). Raises ArgumentError.
 
         Population.of(load_dataset("cities"), n=10_000, seed=1).report_to(url, "cities", key=key)
     """
@@ -43,6 +48,7 @@ class Population:
     seed: int
     draw: Literal["multinomial", "apportioned"] = "multinomial"
     items: tuple[str, ...] | None = None
+    users: NDArray[Any] | EllipsisType = ...
 
     def __post_init__(self) -> None:
         try:
@@ -63,9 +69,7 @@ class Population:
             )
         weights /= weights.sum()
         weights.flags.writeable = False
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "n", n)
-        object.__setattr__(self, "seed", seed)
+        vars(self).update(weights=weights, n=n, seed=seed)  # it is frozen
 
     def __repr__(self) -> str:
         return f"Population({self.n:,} users, {self.domain_size:,} items, seed {self.seed})"
@@ -106,7 +110,7 @@ class Population:
         rng = self._rng(_VALUES)
         if self.draw == "multinomial":
             rng.multinomial(self.n, self._distribution)  # advance past the draw of `counts`
-        return rng.permutation(np.repeat(np.arange(self.domain_size), self.counts))
+        return rng.permutation(np.repeat(range(self.domain_size), self.counts))
 
     def reports(self, oracle: FrequencyOracle) -> NDArray[Any]:
         """Return each user's report under an oracle, perturbed with the seeded generator.
@@ -120,7 +124,7 @@ class Population:
                 f"these users hold {self.domain_size} items, the round has {oracle.domain_size}"
             )
         oracle.wire.check_users(self.n)
-        return oracle.perturb(self.values(), self._rng(_REPORTS))
+        return oracle.perturb(self.values()[self.users], self._rng(_REPORTS))
 
     def report_to(
         self,
@@ -141,7 +145,7 @@ class Population:
         arguments. Raises ArgumentError if the round has other items, and the errors of
         `submit_reports`.
         """
-        _, receipt = simulate_users(
+        return simulate_users(
             server,
             round,
             self._reports_to,
@@ -152,8 +156,7 @@ class Population:
             progress=progress,
             secret=secret,
             doing=("genuine users report", "genuine users perturb their values"),
-        )
-        return receipt
+        )[1]
 
     def _reports_to(self, round: Round) -> NDArray[Any]:
         items = round.parameters.items
@@ -169,10 +172,58 @@ class Population:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stream,)))
 
 
+@dataclass(frozen=True, eq=False)
+class FormPopulation:
+    """n genuine users with a value for each question of a form, of which each answers one.
+
+    `populations` has one of n users for each question, in the form's order: user i of each is the
+    same person.
+
+        systems, editors = Population([5, 3], 100, seed=1), Population([2, 9], 100, seed=2)
+        FormPopulation([systems, editors]).report_to(url, "usage", key=key)
+    """
+
+    populations: Sequence[Population]
+
+    def report_to(
+        self,
+        server: str | Client,
+        form: str | Form,
+        *,
+        key: str | None = None,
+        tickets: Sequence[str] | None = None,
+        **options: Any,
+    ) -> tuple[BulkReceipt, ...]:
+        """Send every user's one report to a form; return how many each round accepted, in order.
+
+        `form` is an id, a name, or a form that was fetched before. The user's ticket assigns the
+        question. Without tickets it is drawn with the seed of the first population. The other
+        arguments are those of `Population.report_to`. Raises ArgumentError, before anything
+        is sent, if not every question has a population of the same n users, and as
+        `Population.report_to` does.
+        """
+        k, first = len(self.populations), self.populations[0]
+        questions = first._rng(_QUESTIONS).integers(k, size=first.n)
+        if tickets:
+            check_tickets(tickets, first.n)
+            questions[:] = [assigned_round(ticket, k) for ticket in tickets[: first.n]]
+        with client_of(server, key) as client:
+            rounds = (client.form(form) if isinstance(form, str) else form).rounds
+            if len(rounds) != k or {users.n for users in self.populations} != {first.n}:
+                raise ArgumentError("each question of a form needs a population of the same n")
+            receipts = []
+            for i, round in enumerate(rounds):
+                users = questions == i
+                own = tickets and [*compress(tickets, users)]
+                chosen = replace(self.populations[i], users=users)
+                receipts.append(chosen.report_to(client, round.id, tickets=own, **options))
+        return tuple(receipts)
+
+
 def _apportion(frequencies: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     """Return n users apportioned by largest remainders; ties go to the lower index."""
     quotas = frequencies * n
     counts = np.floor(quotas).astype(np.int64)
     order = np.argsort(counts - quotas, kind="stable")
-    counts[order[: n - int(counts.sum())]] += 1
+    counts[order[: n - counts.sum()]] += 1
     return counts

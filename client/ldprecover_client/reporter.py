@@ -221,13 +221,11 @@ class Reporter:
         self, client: Client, value: Value | Mapping[str, Value]
     ) -> tuple[str | Round, Value]:
         """Return the round to report to and its value; of a form, those that were drawn."""
+        if self._form is None and not isinstance(value, Mapping):
+            return self._round, value
         form = client.form(self._form) if isinstance(self._form, str) else self._form
         if form is None or not isinstance(value, Mapping):
-            if form is not None or isinstance(value, Mapping):
-                raise ArgumentError(
-                    "a form takes a mapping of questions to values, a round a value"
-                )
-            return self._round, value
+            raise ArgumentError("a form takes a mapping of questions to values, a round a value")
         ids = {round.question: round.id for round in form.rounds}
         if ids.keys() != value.keys():
             missing = ", ".join(str(question) for question in ids if question not in value)
@@ -237,13 +235,13 @@ class Reporter:
                 f"{missing or 'none'}"
             )
         if form.assign == "client":
-            choice = secrets.choice([*ids.values()])
+            choice = secrets.choice(form.rounds)
         elif self._ticket is None:
             raise AccessError("this form takes tickets alone: give one of its tickets", "ticket")
         else:
-            choice = [*ids.values()][assigned_round(self._ticket, len(ids))]
-        round_id = self.ledger.draw(self._url, form.id, choice)
-        if form.assign == "ticket" and round_id != choice:
+            choice = form.rounds[assigned_round(self._ticket, len(form.rounds))]
+        round_id = self.ledger.draw(self._url, form.id, choice.id)
+        if form.assign == "ticket" and round_id != choice.id:
             raise AccessError(
                 "this ticket is for another question than the one that was drawn before: "
                 "nobody answers two questions of a form",

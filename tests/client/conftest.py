@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import settings
 from tests.client.messages import round_message
+from tests.conftest import ServerProcess
 
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
@@ -238,6 +239,12 @@ class Stub:
     def calls(self) -> list[str]:
         """Method and path of each request."""
         return [f"{request.method} {request.url.path}" for request in self.requests]
+
+
+@pytest.fixture
+def admin(server: ServerProcess):
+    with Client(server.url, key=server.admin_key) as client:
+        yield client
 
 
 MakeReporter = Callable[..., Any]

@@ -6,7 +6,6 @@ from tests.conftest import ServerProcess
 from ldprecover import Tally
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_client import (
-    AlreadyReportedError,
     Client,
     Ledger,
     Population,
@@ -20,12 +19,6 @@ QUESTIONS = [
     {"question": f"Which {noun}?", "protocol": "grr", "epsilon": 1.0, "items": ("a", "b")}
     for noun in ("system", "editor", "shell")
 ]
-
-
-@pytest.fixture
-def admin(server: ServerProcess):
-    with Client(server.url, key=server.admin_key) as client:
-        yield client
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue", "olh"])
@@ -71,25 +64,6 @@ def test_forms_are_opened_listed_closed_deleted(admin: Client):
     admin.delete_form(form.id)
     with pytest.raises(RefusedError, match="Form not found"):
         admin.form(form.id)
-
-
-@pytest.mark.parametrize("assign", ["ticket", "client"])
-def test_one_answer_of_each_user_of_a_form_is_counted(
-    admin: Client, server: ServerProcess, assign: str
-):
-    form = admin.open_form(assign=assign, rounds=QUESTIONS)
-    tickets = admin.mint_form_tickets(form.id, 6) if assign == "ticket" else 6 * [None]
-    answers = {str(question["question"]): "a" for question in QUESTIONS}
-    for ticket in tickets:
-        ledger = Ledger.in_memory()
-        reporter = Reporter(server.url, form=form.name, ticket=ticket, ledger=ledger)
-        receipt = reporter.report(answers)
-        (round_,) = [each for each in form.rounds if each.question == receipt.question]
-        assert (receipt.round_id, ledger.spent) == (round_.id, 1.0)
-        assert ticket is None or form.rounds[assigned_round(ticket, 3)] == round_
-        with pytest.raises(AlreadyReportedError):
-            Reporter(server.url, form=form, ticket=ticket, ledger=ledger).report(answers)
-    assert sum(each.n for each in admin.form(form.id).rounds) == 6
 
 
 def test_error_without_a_key_asks_for_no_smaller_batches(admin: Client, server: ServerProcess):

@@ -1,0 +1,178 @@
+"""Forms against a real server: of each person one report counts, and no other answer leaves."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.client.conftest import Collector
+from tests.client.test_reporter import FixedRandomness
+from tests.forked import start_python
+
+from ldprecover.rounds.tickets import assigned_round
+from ldprecover_attacker import MGA, FormCampaign
+from ldprecover_client import (
+    AccessError,
+    Client,
+    ClientError,
+    Form,
+    FormPopulation,
+    Ledger,
+    Population,
+    Reporter,
+)
+from ldprecover_client._httpx import httpx
+
+QUESTIONS = ("Which system?", "Which editor?", "Which shell?")
+ANSWERS: dict[str, Any] = dict.fromkeys(QUESTIONS, "1")
+both = pytest.mark.parametrize("assign", ["ticket", "client"])
+
+
+def open_form(admin: Client, assign: str, tickets: int = 1) -> tuple[Form, Any]:
+    rounds = [
+        {"question": each, "protocol": "oue", "epsilon": 1.0, "domain_size": 2}
+        for each in QUESTIONS
+    ]
+    form = admin.open_form(assign=assign, rounds=rounds)
+    return form, admin.mint_form_tickets(form.id, tickets) if assign == "ticket" else None
+
+
+def ns_of(admin: Client, form: Form) -> list[int]:
+    return [round.n for round in admin.form(form.id).rounds]
+
+
+class Recorder(httpx.HTTPTransport):
+    """Keeps what it sends. Of each request a letter says whether its client crashes before it is
+    sent (c) or its answer is lost (l).
+    """
+
+    def __init__(self, faults: str) -> None:
+        super().__init__()
+        self.faults = iter(faults)
+        self.sent: list[Any] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.sent.append((request.url.path, request.headers.raw, request.content))
+        fault = next(self.faults, "")
+        if fault == "c":
+            raise KeyboardInterrupt
+        response = super().handle_request(request)
+        if fault == "l":
+            raise httpx.ReadError("connection reset")
+        return response
+
+
+def report(
+    admin: Client, form: Form, ledger: Ledger, ticket: Any, faults="", answers=ANSWERS
+) -> tuple[list[Any], Any]:
+    """Return what was sent, and the question answered or the error."""
+    transport = Recorder(faults)
+    with Client(admin.url, transport=transport, retries=Collector.AT_ONCE) as client:
+        user = Reporter(client, form=form.id, ledger=ledger, ticket=ticket)
+        try:
+            return transport.sent, user.report(answers).question
+        except (KeyboardInterrupt, ClientError) as error:
+            return transport.sent, type(error)
+
+
+@both
+@pytest.mark.parametrize("faults", ["-c", "-l-c", "--c", "--lc", "--lllll", ""])
+def test_draw_and_report_outlive_any_fault(
+    admin: Client, assign: str, faults: str, tmp_path: Path, monkeypatch
+):
+    """Of form, parameters and report. The next draw or ticket would be for another question."""
+    draws = iter(range(3))
+    monkeypatch.setattr("secrets.choice", lambda rounds: rounds[next(draws)])
+    form, tickets = open_form(admin, assign, 40)
+    by_position = {assigned_round(ticket, 3): ticket for ticket in tickets or []}
+    report(admin, form, Ledger(tmp_path / "ledger"), by_position.get(0), faults)
+    ledger = Ledger(tmp_path / "ledger")
+    Reporter(admin.url, ledger=ledger).resume()
+    report(admin, form, ledger, by_position.get(0))
+    if by_position:
+        assert report(admin, form, ledger, by_position[1])[1] is AccessError
+    (entry,) = ledger.entries()
+    assert (entry.round_id, entry.state) == (form.rounds[0].id, "accepted")
+    assert ns_of(admin, form) == [1, 0, 0]
+
+
+def test_other_answers_never_leave(admin: Client, tmp_path: Path, monkeypatch):
+    """Every byte sent and kept is the same whatever they are, also what is no item."""
+    form, (ticket,) = open_form(admin, "ticket")
+    monkeypatch.setattr("secrets.token_hex", lambda n: "0" * 2 * n)
+    witnessed = []
+    position = assigned_round(ticket, 3)
+    for other in ("0", "1", "a secret"):
+        monkeypatch.setattr(os, "urandom", FixedRandomness())
+        answers = {**dict.fromkeys(QUESTIONS, other), QUESTIONS[position]: "1"}
+        result = report(admin, form, Ledger(tmp_path / other), ticket, "", answers)
+        witnessed.append((result, (tmp_path / other).read_bytes()))
+    assert witnessed[0] == witnessed[1] == witnessed[2]
+    round = f"/rounds/{form.rounds[position].id}"
+    assert [path for path, *_ in result[0]] == [
+        f"/forms/{form.id}",
+        f"{round}/parameters",
+        f"{round}/reports",
+    ]
+
+
+def test_client_draws_uniformly(admin: Client):
+    """Chi-squared with two degrees of freedom: exp(-x/2) = 10^-6 of right clients fail."""
+    form, _ = open_form(admin, "client")
+    transport = Recorder("c" * 600)
+    with Client(admin.url, transport=transport) as client:
+        for _ in range(600):
+            with pytest.raises(KeyboardInterrupt):
+                Reporter(client, form=form, ledger=Ledger.in_memory()).report(ANSWERS)
+    samples = Counter(path for path, *_ in transport.sent)
+    assert (len(samples), samples.total()) == (3, 600)
+    assert sum((n - 200) ** 2 / 200 for n in samples.values()) < 27.6
+
+
+PARALLEL = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from ldprecover_client import AlreadyReportedError, Ledger, Reporter
+
+url, form, path, *questions = sys.argv[1:]
+
+def report(value):
+    try:
+        reporter = Reporter(url, form=form, ledger=Ledger(path))
+        print(reporter.report(dict.fromkeys(questions, value)).question)
+    except AlreadyReportedError:
+        pass
+
+with ThreadPoolExecutor(4) as threads:
+    list(threads.map(report, [0, 1, 0, 1]))
+"""
+
+
+def test_parallel_reporters_of_one_ledger_answer_one_question(admin: Client, tmp_path: Path):
+    """Three processes with four threads each: their own draws would agree 1 in 3^11 times."""
+    form, _ = open_form(admin, "client")
+    arguments = ("-c", PARALLEL, admin.url, form.id, str(tmp_path / "ledger"), *QUESTIONS)
+    children = [
+        start_python(*arguments, folder=Path.cwd(), environment=os.environ) for _ in range(3)
+    ]
+    outputs, errors = zip(*[child.communicate() for child in children], strict=True)
+    assert not any(errors)
+    (entry,) = Ledger(tmp_path / "ledger").entries()
+    assert {*"".join(outputs).splitlines()} == {entry.question}
+    assert Counter(ns_of(admin, form)) == {0: 2, 1: 1}
+
+
+@both
+def test_simulated_users_report_once_each(admin: Client, assign: str):
+    form, tickets = open_form(admin, assign, 80)
+    assigned = [assigned_round(ticket, 3) for ticket in tickets or []]
+    users = FormPopulation([Population([2, 1], 60, seed) for seed in range(3)])
+    receipts = users.report_to(admin, form, tickets=tickets, progress=None)
+    assert [each.accepted for each in receipts] == (ns := ns_of(admin, form))
+    assert sum(ns) == 60
+    attacks = dict.fromkeys(QUESTIONS[1:], MGA([1]))
+    results = FormCampaign(admin, form.id, attacks, 19, 1, tickets=tickets and tickets[60:]).run()
+    expected = [assigned[60:79].count(i) for i in (1, 2)] if tickets else [10, 9]
+    assert [each.accepted for each in results] == expected
+    assert ns_of(admin, form) == [ns[0], ns[1] + expected[0], ns[2] + expected[1]]
