@@ -56,6 +56,22 @@ RoundArgument = Annotated[
         autocompletion=completion.rounds,
     ),
 ]
+Epsilon = Annotated[
+    float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
+]
+Question = Annotated[
+    str | None, Option(help="What the survey asks, at most 300 characters.", metavar="TEXT")
+]
+Title = Annotated[
+    str | None, Option(help="The survey's title, at most 120 characters.", metavar="TEXT")
+]
+Thanks = Annotated[
+    str | None,
+    Option(help="What the survey says after a report, at most 300 characters.", metavar="TEXT"),
+]
+IsForm = Annotated[
+    bool, Option("--form", help="The argument is the id or name of a form: take all its rounds.")
+]
 DatasetName = Annotated[
     str | None,
     Option(
@@ -177,9 +193,9 @@ def values_by_name(option: str, example: str, texts: Sequence[str] | None) -> di
 
 
 def confirm_opening() -> None:
-    """Ask on a terminal whether to open a round. Raises CommandError if not."""
+    """Ask on a terminal whether to open a round or form. Raises CommandError if not."""
     is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    if is_terminal and not typer.confirm("A round cannot be changed. Open it?", err=True):
+    if is_terminal and not typer.confirm("Nothing can be changed later. Open it?", err=True):
         raise CommandError("nothing was opened")
 
 

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import byte_size, console, plain, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover.planning import Plan, PlannedRound
+    from ldprecover.planning import FormPlan, Plan, PlannedRound
 
 _SOLVED = {
     "domain_size": "the largest number of items",
@@ -90,13 +89,6 @@ def plan(
     """
     if lead is not None and (domain_size, users, epsilon, error) == (None,) * 4:
         domain_size, users = _ITEMS, _USERS
-    four = {"--domain-size": domain_size, "--users": users, "--epsilon": epsilon, "--error": error}
-    missing = [option for option, value in four.items() if value is None]
-    if lead is not None and len(missing) > 1 and error is None:
-        missing.remove("--error")
-    if len(missing) != 1:
-        fault = f"{', '.join(missing)} are missing" if missing else "all are given"
-        raise UsageError(f"give all but one of {', '.join(four)}: {fault}")
     from ldprecover.planning import PlanRequest
     from ldprecover.planning import plan as planned
 
@@ -135,6 +127,16 @@ def _gain(planned: "PlannedRound") -> str:
     return (
         f"With {planned.protocol} {100 * (planned.beta or 0):.3g} % malicious users raise the "
         f"estimates of {targets} by up to {_points(planned.gain)} points."
+    )
+
+
+def form_gain(plan: "FormPlan") -> str:
+    """Return a sentence on what malicious users gain in the worst question of a form."""
+    chosen = max(plan.gains_chosen)
+    i = plan.gains_chosen.index(chosen)
+    return (
+        f"Attackers gain most in question {i + 1}. {_gain(plan.rounds[i])[:-1]} if tickets assign "
+        f"the questions. If they choose their own, it is up to {_points(chosen)} points."
     )
 
 

@@ -1,50 +1,64 @@
-"""`survey`: open a round over a list and print the link of its survey, or one link a ticket."""
+"""`survey`: open a round or a form and print the link of its survey, or one link a ticket."""
 
 import csv
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Column,
     Encoding,
+    Epsilon,
     Json,
     Key,
+    Question,
+    Thanks,
+    Title,
     Url,
     Yes,
     confirm_opening,
     connected,
 )
 from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
-from ldprecover_cli.round.open import best_protocol
+from ldprecover_cli.plan import form_gain
+
+
+def _defaults(context: Context, file: Path) -> Path:
+    """Take the keys of a form's file as the values of options that are absent."""
+    if file.suffix == ".toml" and file.is_file():
+        from ldprecover_cli.form_file import load_form
+
+        context.default_map = load_form(file)
+    return file
 
 
 def survey(
     file: Annotated[
         Path,
-        Argument(help="Answers: a text file, one a line, or a CSV or Parquet file."),
+        Argument(
+            help="Answers: a text file, one a line, or a CSV or Parquet file; or a TOML file of "
+            "several questions.",
+            callback=_defaults,
+            is_eager=True,
+        ),
     ],
     *,
-    question: Annotated[str, Option(help="What the survey asks.", metavar="TEXT")],
-    title: Annotated[str | None, Option(help="The survey's title.", metavar="TEXT")] = None,
-    thanks: Annotated[
-        str | None, Option(help="What the survey says after a report.", metavar="TEXT")
-    ] = None,
-    name: Annotated[str | None, Option(help="Name of the round.", metavar="NAME")] = None,
+    question: Question = None,
+    title: Title = None,
+    thanks: Thanks = None,
+    name: Annotated[str | None, Option(help="Name of the round or form.", metavar="NAME")] = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
     users: Annotated[
         int | None,
         Option(help="People that you expect; those with tickets, or 10,000, when absent.", min=1),
     ] = None,
-    epsilon: Annotated[
-        float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
-    ] = 1.0,
+    epsilon: Epsilon = 1.0,
     tickets: Annotated[
         int | None,
         Option(
@@ -70,21 +84,36 @@ def survey(
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Run a survey of one question whose answers are a list: open its round and print the link.
+    """Run a survey: open its round and print the link. The answers of a question are a list.
 
     First it says how exact the shares will be. On a terminal it asks before it opens a round whose
     noise exceeds the average share. The round cannot be changed later.
+
+    A TOML file is a form: each person answers one of its questions, [[questions]] with question,
+    items, file, column and encoding. Its other keys are name, title, thanks, epsilon, users and
+    tickets; the options replace them. With tickets, these assign the questions.
 
     Example: ldprecover survey products.csv --question "Which of these did you buy last?"
 
     Example: ldprecover survey buy.csv --question "Which?" --column Produkt --encoding cp1252
 
     Example: ldprecover survey buy.csv --question "Which?" --tickets 5000 --output links.csv
+
+    Example: ldprecover survey usage.toml --tickets 5000
     """
-    from ldprecover.planning import accuracy
+    from ldprecover import RoundParameters
+    from ldprecover.planning import plan_form
+    from ldprecover_cli.form_file import load_form
     from ldprecover_client import load_items
     from ldprecover_client.reporter import MAX_EPSILON
 
+    is_form = file.suffix == ".toml"
+    flag = " --form" * is_form
+    if is_form == bool(question) or (is_form and (column or encoding != "utf-8")):
+        raise UsageError(
+            "a list of answers needs --question; the questions of a TOML file have keys instead of "
+            "--question, --column and --encoding"
+        )
     if output is not None and tickets is None:
         raise UsageError("--output is for the links of --tickets")
     if output is not None and output.suffix != ".csv":
@@ -97,36 +126,49 @@ def survey(
     links = None if tickets is None else output or Path("links.csv")
     if links is not None:
         check_new(links)
-    labels = load_items(file, column, encoding=encoding)
-    people = users or tickets or 10_000
-    protocol = best_protocol(len(labels), epsilon, people)
-    expected = accuracy(len(labels), epsilon, people)
-    note_items(labels)
-    note(str(expected))
-    if expected.drowns and not (yes or json):
+    if is_form:
+        rounds = load_form(file)["questions"]
+    else:
+        items = load_items(file, column, encoding=encoding)
+        RoundParameters("grr", 1.0, items)  # raises for fewer than two
+        rounds = [{"question": question, "items": items}]
+    plan = plan_form([len(each["items"]) for each in rounds], epsilon, users or tickets or 10_000)
+    for i, each in enumerate(rounds):
+        if is_form:
+            note(f"{i + 1}. {each['question']}")
+        note_items(each["items"])
+        note(str(plan.accuracies[i]))
+        each |= {"thanks": thanks, "protocol": plan.rounds[i].protocol, "epsilon": epsilon}
+    if is_form:
+        note(
+            f"Each person answers one of {counted(len(rounds), 'question')}: "
+            f"{'the ticket assigns it' if links else 'each device draws it, so attackers choose'}. "
+            f"{form_gain(plan)}"
+        )
+    if any(each.drowns for each in plan.accuracies) and not (yes or json):
         confirm_opening()
     # Create the file first: a round cannot be opened again.
-    opened, file_of_links = None, nullcontext() if links is None else new_file(links, 0o600)
+    opened: Any = None  # the form or round
+    file_of_links = nullcontext() if links is None else new_file(links, 0o600)
     try:
         with connected(url, key) as client, file_of_links as stream:
-            opened = client.open_round(
-                name=name,
-                question=question,
-                title=title,
-                thanks=thanks,
-                protocol=protocol,
-                epsilon=epsilon,
-                items=labels,
-                access="open" if tickets is None else "ticket",
+            if is_form:
+                assign, mint = "ticket" if links else "client", client.mint_form_tickets
+                opened = client.open_form(name=name, title=title, assign=assign, rounds=rounds)
+            else:
+                access, mint = "ticket" if links else "open", client.mint_tickets
+                opened = client.open_round(name=name, title=title, access=access, **rounds[0])
+            link = (
+                f"{client.url}/page/survey.html?{'form' if is_form else 'round'}={opened.name}"
+                f"{'&shuffle' * shuffle}"
             )
-            link = f"{client.url}/page/survey.html?round={opened.name}{'&shuffle' * shuffle}"
             if stream is not None:
-                _write_links(stream, link, client.mint_tickets(opened.id, tickets or 0))
+                _write_links(stream, link, mint(opened.id, tickets or 0))
     except BaseException:
         if opened is not None:
             note(
                 f"{opened.name} is open, but {links} is not written: `ldprecover admin ticket "
-                f"{opened.name} --count {tickets}` makes its tickets."
+                f"{opened.name}{flag} --count {tickets}` makes its tickets."
             )
         raise
     if json:
@@ -136,7 +178,8 @@ def survey(
     console().print(
         f"{plain(opened.name)} is open.\n"
         f"{of_links if links else f'Survey: {link}'}\n"
-        f"To see its results: ldprecover result frequencies {plain(opened.name)} -o results.csv",
+        f"To see its results: ldprecover result frequencies {plain(opened.name)}"
+        f"{'-1' * is_form} -o results.csv",
         soft_wrap=True,
     )
 

@@ -409,6 +409,11 @@ class Form(Message):
     assign: Assign
     rounds: list[RoundSummary] = Field(min_length=1, description="Their order never changes.")
 
+    @property
+    def n(self) -> int:
+        """Number of reports counted in all rounds."""
+        return sum(round.n for round in self.rounds)
+
 
 class Forms(Message):
     """Forms; the first was opened last."""

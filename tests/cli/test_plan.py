@@ -67,16 +67,16 @@ def test_says_why_a_protocol_has_no_plan(run: Run) -> None:
     assert "Not with hr: hr lacks a law" in sums.out
 
 
-GIVE = "give all but one of --domain-size, --users, --epsilon, --error: "
+GIVE = "all but one of domain_size, users, epsilon, error must be given: "
 
 
 @pytest.mark.parametrize(
     ("options", "start"),
     [
-        ("", f"{GIVE}--domain-size, --users, --epsilon, "),
-        ("--domain-size 20", f"{GIVE}--users, --epsilon"),
+        ("", f"{GIVE}domain_size and users and epsilon and "),
+        ("--domain-size 20", f"{GIVE}users and epsilon"),
         ("--domain-size=2 --users=9 --epsilon=1 --error=1", f"{GIVE}all are given"),
-        ("--lead 0.1 --users 20", f"{GIVE}--domain-size, --epsilon are missing"),
+        ("--lead 0.1 --users 20", f"{GIVE}domain_size and epsilon are missing"),
     ],
 )
 def test_rejects_an_invalid_plan(run: Run, options: str, start: str) -> None:

@@ -9,9 +9,10 @@ import pytest
 from tests.cli.conftest import Run, Terminal
 from tests.conftest import ServerProcess
 
+from ldprecover.planning import plan_form
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.result.table_files import write_table
-from ldprecover_client import Reporter
+from ldprecover_client import Ledger, Reporter
 
 QUESTION = "Which of these did you buy last?"
 
@@ -112,3 +113,82 @@ def test_asks_on_a_terminal_where_noise_exceeds_the_average(
 def test_rejects_what_no_survey_can_do(on_server: Run, options: str, message: str) -> None:
     Path("food.txt").write_text("soup\nsalad\n")
     assert message in on_server(f"survey food.txt --question Q {options}").fails(2)
+
+
+FORM = """
+title = "Usage"
+users = 3000
+[[questions]]
+question = "Which system?"
+items = ["Linux", "macOS", "Windows"]
+[[questions]]
+question = "Which editor?"
+file = "editors.csv"
+column = "Name"
+items = ["other"]
+"""
+
+
+@pytest.fixture
+def form() -> Path:
+    Path("lists").mkdir()
+    Path("lists/editors.csv").write_text("Name,Nr\nvim,1\nemacs,2\n")
+    file = Path("lists/usage.toml")
+    file.write_text(FORM)
+    return file
+
+
+def test_form_of_tickets_is_opened_answered_closed_and_deleted(
+    on_server: Run, server: ServerProcess, form: Path, name: str
+) -> None:
+    opened = on_server(f"survey {form} --name {name} --tickets 4").succeeds()
+    assert opened.err.count("With 1,500 people each share is") == 2
+    assert "2. Which editor?\n3 items: vim; emacs; other.\n" in opened.err
+    chosen = 100 * plan_form([3, 3], 1.0, 3000).gains_chosen[0]
+    assert f"up to {chosen:.3g} points" in opened.err
+    with Path("links.csv").open(encoding="utf-8", newline="") as file:
+        links = list(csv.DictReader(file))
+    assert links[0]["link"].startswith(f"{server.url}/page/survey.html?form={name}#ticket=")
+    added = on_server(f"admin ticket {name} --form --count 1").succeeds().out.strip()
+    answers = {"Which system?": "macOS", "Which editor?": "vim"}
+    for ticket in (*(link["ticket"] for link in links), added):
+        Reporter(server.url, form=name, ticket=ticket, ledger=Ledger.in_memory()).report(answers)
+    assert on_server(f"round close {name} --form").out == f"{name} is closed, with 5 reports.\n"
+    for command in ("round close", "round delete -y", "admin ticket --count 1"):
+        assert "name the form instead, and add --form" in on_server(f"{command} {name}-1").fails(1)
+    deleted = on_server(f"round delete {name} --form -y").succeeds().out
+    assert deleted == f"Deleted {name} and its 5 reports.\n"
+    assert "name a form with --form" in on_server(f"round close {name} --form").fails(1)
+
+
+def test_form_without_tickets_has_one_link(
+    on_server: Run, server: ServerProcess, form: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    line = f"survey {form} --name {name} --shuffle"
+    assert on_server(f"{line} --users 20").code == 1  # some shares drown
+    shown = on_server(line)
+    assert f"{server.url}/page/survey.html?form={name}&shuffle\n" in shown.out
+    assert "of 2 questions: each device draws it, so attackers choose." in shown.err
+    opened = on_server(f"survey {form} --json").json
+    assert (opened["assign"], opened["title"]) == ("client", "Usage")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title", "titel", "usage.toml: there is no key 'titel' of a form; did you mean 'title'?"),
+        ("column", "kolumn", "question 2: there is no key 'kolumn' of a question; did you mean"),
+        (', "macOS", "Windows"', "", "question 1: items must be at least two, not 1"),
+        ("users = 3000", "users = 1", "users must be an integer from 2, not 1"),
+        ("users = 3000", "tickets = 0", "'--tickets': must be greater than or equal to 1, not 0"),
+        ("users = 3000", "users", "usage.toml: Expected '=' after a key"),
+        (FORM, "", "usage.toml: a form needs the key 'questions'"),
+    ],
+)
+def test_names_what_is_wrong_in_the_file_of_a_form(
+    run: Run, form: Path, old: str, new: str, message: str
+) -> None:
+    form.write_text(FORM.replace(old, new))
+    assert message in run(f"survey {form}").fails(2)

@@ -5,7 +5,15 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Key, RoundArgument, Url, connected_to
+from ldprecover_cli.options import (
+    CURRENT,
+    DEFAULT_URL,
+    IsForm,
+    Key,
+    RoundArgument,
+    Url,
+    connected_to,
+)
 from ldprecover_cli.output import counted, note
 
 
@@ -13,16 +21,21 @@ def ticket(
     round: RoundArgument = CURRENT,
     *,
     count: Annotated[int, Option(min=1, max=1_000_000, help="Number of tickets.")],
+    form: IsForm = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
 ) -> None:
     """Make tickets for a round opened with --access ticket, and print them, one a line.
 
-    Each admits one report. They are shown only once: the server does not store them.
+    Each admits one report; one of a form, to the question that it assigns. They are shown only
+    once: the server does not store them.
 
     Example: ldprecover admin ticket members --count 1000
+
+    Example: ldprecover admin ticket usage --form --count 1000
     """
     with connected_to(round, url, key, scope="admin") as (client, target):
-        for each in client.mint_tickets(target.reference, count):
+        mint = client.mint_form_tickets if form else client.mint_tickets
+        for each in mint(target.reference, count):
             typer.echo(each)
     note(f"{counted(count, 'ticket')} of {target.title}")

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ldprecover_cli.errors import CommandError, UsageError, check_new
-from ldprecover_cli.options import Column, Encoding
+from ldprecover_cli.options import Column, Encoding, Epsilon
 from ldprecover_cli.output import note, note_items
 from ldprecover_cli.round.open import best_protocol
 from ldprecover_cli.signals import end_on_signals
@@ -30,9 +30,7 @@ def classroom(
     column: Column = None,
     encoding: Encoding = "utf-8",
     users: Annotated[int, Option(help="People that you expect.", min=1)] = 30,
-    epsilon: Annotated[
-        float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
-    ] = 4.0,
+    epsilon: Epsilon = 4.0,
     host: Annotated[
         str | None,
         Option(

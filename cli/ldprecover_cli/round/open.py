@@ -13,9 +13,13 @@ from ldprecover_cli.options import (
     Column,
     DatasetName,
     Encoding,
+    Epsilon,
     Json,
     Key,
     Least,
+    Question,
+    Thanks,
+    Title,
     Url,
     Yes,
     confirm_opening,
@@ -33,10 +37,7 @@ def open_round(
     name: Annotated[
         str | None, Argument(help="Name; made from the protocol when absent.", metavar="NAME")
     ] = None,
-    epsilon: Annotated[
-        float,
-        Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private."),
-    ],
+    epsilon: Epsilon,
     protocol: Annotated[
         str,
         Option(
@@ -46,16 +47,9 @@ def open_round(
             autocompletion=completion.protocols,
         ),
     ] = AUTO,
-    question: Annotated[
-        str | None, Option(help="The survey's question, at most 300 characters.", metavar="TEXT")
-    ] = None,
-    title: Annotated[
-        str | None, Option(help="The survey's title, at most 300 characters.", metavar="TEXT")
-    ] = None,
-    thanks: Annotated[
-        str | None,
-        Option(help="What the survey says after a report, at most 300 characters.", metavar="TEXT"),
-    ] = None,
+    question: Question = None,
+    title: Title = None,
+    thanks: Thanks = None,
     item: Annotated[
         list[str] | None, Option(help="An item that users may hold; repeat for several.")
     ] = None,
@@ -189,16 +183,12 @@ def open_round(
 
 
 def best_protocol(d: int, epsilon: float, users: int) -> str:
-    """Return the best protocol for d items. Raises UsageError for fewer than two."""
-    from ldprecover import ParameterError
+    """Return the best protocol for d items. Raises ParameterError, and UsageError for d < 2."""
     from ldprecover.planning.choosing import choose
 
     if d < 2:
         raise UsageError(f"give at least two items, not {d}")
-    try:
-        return choose(d, epsilon, users).best.oracle.protocol
-    except ParameterError:
-        return "olh"  # the server rejects the same parameters, by the names of its fields
+    return choose(d, epsilon, users).best.oracle.protocol
 
 
 def _check_sources(

@@ -11,6 +11,7 @@ from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
+    IsForm,
     Json,
     Key,
     RoundArgument,
@@ -94,14 +95,21 @@ def show_round(
 
 
 def close_round(
-    round: _OwnRound, *, url: Url = DEFAULT_URL, key: Key = None, json: Json = False
+    round: _OwnRound,
+    *,
+    form: IsForm = False,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    json: Json = False,
 ) -> None:
-    """Close a round: its reports stay, new ones are rejected.
+    """Close a round, or all rounds of a form: its reports stay, new ones are rejected.
 
     Example: ldprecover round close cities
+
+    Example: ldprecover round close usage --form
     """
     with connected(url, key, round=round) as client:
-        status = client.close_round(round)
+        status = client.close_form(round) if form else client.close_round(round)
     if json:
         print_json(status)
     else:
@@ -112,26 +120,27 @@ def close_round(
 def delete_round(
     round: _OwnRound,
     *,
+    form: IsForm = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Delete a round and all its reports.
+    """Delete a round and all its reports, or a form with its rounds.
 
     This cannot be undone.
 
     Example: ldprecover round delete cities --yes
     """
     with connected(url, key, round=round) as client:
-        status = _listed(client, round)
+        status = client.form(round) if form else _listed(client, round)
         title = f"{titled(status.name, round)} and its {counted(status.n, 'report')}"
         if not yes:
             if sys.stdin is None or not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes without a terminal")
             if not typer.confirm(f"Delete {title}?", err=True):
                 raise CommandError("nothing was deleted")
-        client.delete_round(status.id)
+        (client.delete_form if form else client.delete_round)(status.id)
     if json:
         print_json({"deleted": status.id})
     else:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from statistics import NormalDist
 from typing import Any
 
+from ldprecover._checks import check_whole
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import two_sided_quantile
 from ldprecover.planning.accuracy import Accuracy, accuracy
@@ -132,6 +133,50 @@ def plan(request: PlanRequest, protocols: Iterable[str] | None = None) -> Plan:
         )
         order |= {each.oracle.protocol: place for place, each in enumerate(chosen.candidates)}
     return Plan(request, tuple(sorted(rounds, key=lambda each: order[each.protocol])))
+
+
+@dataclass(frozen=True)
+class FormPlan:
+    """The best round of each question of a form, its accuracy, and what attackers gain there.
+
+    `gain` of a round is what malicious users gain if nobody chooses which question they answer.
+    `gains_chosen` are their gains if they all choose that one, of k: k/(1 + (k - 1) beta) times as
+    large, because they are then a share k beta/(1 + (k - 1) beta) of those who answer it.
+    """
+
+    rounds: tuple[PlannedRound, ...]
+    accuracies: tuple[Accuracy, ...]
+    gains_chosen: tuple[float, ...]
+
+
+def plan_form(
+    domain_sizes: Iterable[int],
+    epsilon: float,
+    users: int,
+    *,
+    beta: float = 0.05,
+    targets: int | None = None,
+) -> FormPlan:
+    """Return the plan of a form whose questions have these numbers of items.
+
+    `users // k` people answer each of the k questions, 1 to 50, with the whole epsilon. A share
+    `beta` of all is malicious and raises `targets` items of a question, but never all of them; by
+    default min(10, d/2). Raises ParameterError.
+
+        plan_form([40, 12], 1.0, 100_000).gains_chosen
+    """
+    sizes = list(domain_sizes)
+    k = check_whole("the number of questions", len(sizes), 1, 50)
+    n = check_whole("users", users, k) // k
+
+    def best(d: int) -> PlannedRound:
+        r = targets and min(targets, d - 1)
+        return plan(PlanRequest(d, n, epsilon, targets=r, beta=beta)).rounds[0]
+
+    rounds = tuple(map(best, sizes))
+    accuracies = tuple(accuracy(d, epsilon, n) for d in sizes)
+    ratio = k / (1 + (k - 1) * beta)
+    return FormPlan(rounds, accuracies, tuple(ratio * (each.gain or 0.0) for each in rounds))
 
 
 def _round(request: PlanRequest, protocol: str) -> PlannedRound:

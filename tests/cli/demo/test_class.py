@@ -206,7 +206,7 @@ def test_ctrl_c_leaves_only_the_named_file(
         ("class --keep no/x.db", "cannot write no/x.db: there is no folder no"),
         ("class none.txt", "there is no file none.txt"),
         ("class one.txt --question Which?", "give at least two items, not 1"),
-        ("survey one.txt --question Which?", "give at least two items, not 1"),
+        ("survey one.txt --question Which?", "items must be at least two, not 1"),
         ("round open x --epsilon 1 --item tea", "give at least two items, not 1"),
         ("class two.txt --question ''", "--question must be a text of 1 to 300 characters"),
     ],

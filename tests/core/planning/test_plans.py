@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, frequency_oracle
-from ldprecover.planning import PlannedRound, PlanRequest, plan
+from ldprecover.planning import PlannedRound, PlanRequest, plan, plan_form
 from ldprecover.planning.choosing import choose, proposed_retention
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_attacker import MGA
@@ -241,3 +241,21 @@ def test_rejects_unknown_or_no_protocols() -> None:
         plan(PlanRequest(**THREE), [])  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="protocol must be one of"):
         plan(PlanRequest(**THREE), ["rappor"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sizes", [(7,), (40, 3), (12, 2, 100) * 5])
+def test_choosing_a_question_gains_what_the_larger_share_would(sizes: tuple[int, ...]) -> None:
+    k = len(sizes)
+    form = plan_form(sizes, 1.0, 1000 * k, targets=3)
+    for d, planned, chosen in zip(sizes, form.rounds, form.gains_chosen, strict=True):
+        best = choose(d, 1.0, 1000).best.oracle.protocol
+        attacked = {"domain_size": d, "users": 1000, "epsilon": 1.0, "targets": min(3, d - 1)}
+        assert planned == one(best, **attacked, beta=0.05)
+        share = 0.05 * k / (1 + 0.05 * (k - 1))
+        assert one(best, **attacked, beta=share).gain == pytest.approx(chosen)
+
+
+@pytest.mark.parametrize(("sizes", "users"), [([], 5), ([2] * 51, 51), ([2, 2], 1)])
+def test_rejects_an_invalid_form(sizes: list[int], users: int) -> None:
+    with pytest.raises(ParameterError, match="must be an integer from"):
+        plan_form(sizes, 1.0, users)

@@ -1,0 +1,54 @@
+"""A TOML file that describes a form for `survey`."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from ldprecover import RoundParameters
+from ldprecover_cli.errors import UsageError, file_errors
+from ldprecover_cli.options import Column, Encoding
+from ldprecover_cli.output import JsonObject
+from ldprecover_client import load_items
+from ldprecover_experiments.validation import Form
+
+
+class _FormFile(Form):
+    owner: ClassVar[str] = "a form"
+    name: Any = None
+    title: Any = None
+    thanks: Any = None
+    epsilon: Any = None
+    users: Any = None
+    tickets: Any = None
+    questions: list[Any]
+
+
+class _Question(Form):
+    owner: ClassVar[str] = "a question"
+    question: str
+    items: list[str] = Field([])
+    file: str | None = None
+    column: Column = None
+    encoding: Encoding = "utf-8"
+
+
+def load_form(file: Path) -> JsonObject:
+    """Return the keys of a form; its questions as the fields of their rounds. Raises UsageError."""
+    place, rounds = str(file), []
+    try:
+        with file_errors("read", file):
+            document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        for i, fields in enumerate(_FormFile(**document).questions, 1):
+            place = f"{file}, question {i}"
+            each = _Question.of_mapping(fields)
+            items = tuple(each.items)
+            if each.file:
+                path = file.parent / each.file
+                items = load_items(path, each.column, encoding=each.encoding) + items
+            RoundParameters("grr", 1.0, items)  # raises for other than labels
+            rounds.append({"question": each.question, "items": items})
+    except ValueError as error:
+        raise UsageError(f"{place}: {error}") from error
+    return document | {"questions": rounds}
