@@ -22,8 +22,7 @@ _FAR = 30.0  # standard deviations, beyond which a tail is by its asymptotic ser
 
 def binomial_law(n: int, p: float) -> FloatArray:
     """Return P(X = k) for k from 0 to n, where X is Binomial(n, p) and 0 < p < 1."""
-    k = np.arange(n + 1)
-    log_factorial = np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
+    k, log_factorial = np.arange(n + 1), log_factorials(n)
     log_law = (
         log_factorial[n]
         - log_factorial[k]
@@ -47,14 +46,19 @@ def split_law(n: int, others: int) -> FloatArray:
 
     The sets have n and `others` elements; the shape is (n + 1, others + 1).
     """
-    log_factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, n + others + 1))))
+    log_factorial = log_factorials(n + others)
     k, rest = np.arange(n + 1)[:, None], np.arange(others + 1)
 
     def log_ways(n: int, k: Int64Array) -> FloatArray:
-        return log_factorials[n] - log_factorials[k] - log_factorials[n - k]
+        return log_factorial[n] - log_factorial[k] - log_factorial[n - k]
 
     log_law = log_ways(n, k) + log_ways(others, rest) - log_ways(n + others, k + rest)
     return np.exp(log_law)
+
+
+def log_factorials(n: int) -> FloatArray:
+    """Return ln k! for k from 0 to n."""
+    return np.append(0.0, np.cumsum(np.log(np.arange(1, n + 1))))
 
 
 def log_choose(n: int, k: int) -> float:
@@ -70,8 +74,8 @@ def binomial_threshold(n: int, p: float, rate: float) -> int:
     low = max(0, math.floor(n * p))
     high = min(n, math.ceil(n * p + 60 + 40 * math.sqrt(n * p)))  # P(X > high) < 1e-12
     k = np.arange(low, high + 1)
-    log_factorials = np.array([math.lgamma(x + 1) + math.lgamma(n - x + 1) for x in k])
-    log_law = math.lgamma(n + 1) - log_factorials + k * math.log(p) + (n - k) * math.log1p(-p)
+    log_products = np.array([math.lgamma(x + 1) + math.lgamma(n - x + 1) for x in k])
+    log_law = math.lgamma(n + 1) - log_products + k * math.log(p) + (n - k) * math.log1p(-p)
     tail = np.cumsum(np.exp(log_law)[::-1])[::-1]
     within = np.flatnonzero(tail <= rate)
     return int(k[within[0]]) if within.size else n + 1

@@ -102,7 +102,7 @@ def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
     Raises ValueError unless the number of values is a power of two.
     """
     _check_size(values)
-    return numpy_kernels.transform_floats(values)
+    return numpy_kernels.walsh_hadamard(values)
 
 
 def _check_size(values: Int64Array | FloatArray) -> None:

@@ -4,6 +4,7 @@ So memory is bounded for any number of reports and items.
 """
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from ldprecover.types import (
     UInt64Array,
 )
 
+_Numbers = TypeVar("_Numbers", Int64Array, FloatArray)
 _CHUNK = 1 << 16  # items of a block that GRR widens to numpy's index type
 _CELLS = 1 << 16  # (report, item) tests of an OLH block
 _BITS = 1 << 20  # unpacked bits of a block of OUE
@@ -123,26 +125,16 @@ def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
     return counts
 
 
-def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return the Walsh-Hadamard transform of 2^b numbers, exactly: b passes of sums."""
-    transformed = values.copy()
-    _transform(transformed)
-    return transformed
+def walsh_hadamard(values: _Numbers) -> _Numbers:
+    """Return the Walsh-Hadamard transform of 2^b numbers, exactly of integers, in b passes.
 
-
-def transform_floats(values: FloatArray) -> FloatArray:
-    """Return the Walsh-Hadamard transform of 2^b floats."""
-    transformed = values.copy()
-    _transform(transformed)
-    return transformed
-
-
-def _transform(values: Int64Array | FloatArray) -> None:
-    """Replace the values by their transform: sums and differences of halves of growing blocks."""
-    half = 1
+    A pass takes sums and differences of halves of growing blocks.
+    """
+    transformed, half = values.copy(), 1
     while half < values.size:
-        blocks = values.reshape(-1, 2, half)
+        blocks = transformed.reshape(-1, 2, half)
         first, second = blocks[:, 0].copy(), blocks[:, 1]
         blocks[:, 0] += second
         np.subtract(first, second, out=blocks[:, 1])
         half *= 2
+    return transformed

@@ -10,7 +10,7 @@ import numpy as np
 from ldprecover import counting
 from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import bucket_sizes, sized_seeds
-from ldprecover.distributions import binomial_law
+from ldprecover.distributions import binomial_law, log_factorials
 from ldprecover.laws import SizeLaw
 from ldprecover.types import FloatArray
 
@@ -72,8 +72,7 @@ def _at_most(r: int, g: int) -> FloatArray:
     (sum_{j <= k} P(Poisson(r/g) = j) x^j)^g, divided by that of k = r.
     """
     j = np.arange(r + 1)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(j[1:]))])
-    poisson = np.exp(j * np.log(r / g) - r / g - log_factorial)
+    poisson = np.exp(j * np.log(r / g) - r / g - log_factorials(r))
     length = g * r + 1
     transforms = (np.fft.rfft(poisson[: k + 1], length) for k in range(r + 1))
     coefficients = np.array([np.fft.irfft(each**g, length)[r] for each in transforms])
