@@ -48,7 +48,7 @@ class Recorder(httpx.HTTPTransport):
     """
 
     def __init__(self, faults: str) -> None:
-        super().__init__()
+        super().__init__(verify=False)  # reading the authorities' certificates takes 20 ms
         self.faults = iter(faults)
         self.sent: list[Any] = []
 
@@ -81,7 +81,10 @@ def report(
 def test_draw_and_report_outlive_any_fault(
     admin: Client, assign: str, faults: str, tmp_path: Path, monkeypatch
 ):
-    """Of form, parameters and report. The next draw or ticket would be for another question."""
+    """Of form, parameters and report. The next draw or ticket would be for another question.
+
+    Of 40 tickets none is for one of the questions 3 in 10^7 times.
+    """
     draws = iter(range(3))
     monkeypatch.setattr("secrets.choice", lambda rounds: rounds[next(draws)])
     form, tickets = open_form(admin, assign, 40)
@@ -120,14 +123,10 @@ def test_other_answers_never_leave(admin: Client, tmp_path: Path, monkeypatch):
 def test_client_draws_uniformly(admin: Client):
     """Chi-squared with two degrees of freedom: exp(-x/2) = 10^-6 of right clients fail."""
     form, _ = open_form(admin, "client")
-    transport = Recorder("c" * 600)
-    with Client(admin.url, transport=transport) as client:
-        for _ in range(600):
-            with pytest.raises(KeyboardInterrupt):
-                Reporter(client, form=form, ledger=Ledger.in_memory()).report(ANSWERS)
-    samples = Counter(path for path, *_ in transport.sent)
-    assert (len(samples), samples.total()) == (3, 600)
-    assert sum((n - 200) ** 2 / 200 for n in samples.values()) < 27.6
+    sent = [report(admin, form, Ledger.in_memory(), None, "-c")[0] for _ in range(300)]
+    samples = Counter(path for _, (path, *_) in sent)
+    assert (len(samples), samples.total()) == (3, 300)
+    assert sum((n - 100) ** 2 / 100 for n in samples.values()) < 27.6
 
 
 PARALLEL = """

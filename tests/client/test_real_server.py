@@ -7,10 +7,8 @@ from ldprecover import Tally
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_client import (
     Client,
-    Ledger,
     Population,
     RefusedError,
-    Reporter,
     load_dataset,
     submit_reports,
 )
@@ -32,13 +30,6 @@ def test_population_is_counted_exactly(admin: Client, server: ServerProcess, pro
     assert answer.n == admin.round(round_.id).n == 25_000
     assert answer.counts.tolist() == tally.summary.tolist()
     assert admin.recover(round_.id, targets=["Boston, MA"]).recovered.sum() == pytest.approx(1)
-
-
-def test_reports_are_counted(admin: Client, server: ServerProcess):
-    round_ = admin.open_round(protocol="olh", epsilon=0.5, domain_size=3)
-    Reporter(server.url, round_.id, ledger=Ledger.in_memory()).report(1)
-    Reporter(server.url, round_.name, ledger=Ledger.in_memory()).report(2)
-    assert admin.round(round_.id).n == 2
 
 
 def test_rounds_are_opened_listed_deleted(admin: Client):
