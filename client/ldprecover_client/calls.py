@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from ldprecover.errors import ParameterError
-from ldprecover.items import highest
+from ldprecover.items import highest, largest
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client.errors import (
@@ -124,14 +124,13 @@ class Frequencies(_Framed, results.Frequencies):
     def _repr_html_(self) -> str:
         if self.frequencies is None or self.standard_errors is None:
             return html_table(["item"], [[label] for label in self.items[:_ROWS]], repr(self))
-        highest_first = (-self.frequencies).argsort(kind="stable")[:_ROWS]
         rows = [
             [
                 self.items[i],
                 f"{100 * self.frequencies[i]:.2f} %",
                 f"± {100 * self.standard_errors[i]:.2f} points",
             ]
-            for i in highest_first
+            for i in largest(self.frequencies, _ROWS)
         ]
         return html_table(["item", "frequency", "standard error"], rows, repr(self))
 

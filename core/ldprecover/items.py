@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ldprecover.errors import ParameterError
 
 if TYPE_CHECKING:
-    from ldprecover.types import FloatArray
+    from ldprecover.types import FloatArray, Int64Array
 
 MAX_CANARIES = 100
 
@@ -163,11 +163,15 @@ def canary_indices(canaries: Iterable[int], d: int | None) -> tuple[int, ...]:
 
 def highest(frequencies: FloatArray, labels: Sequence[str] | None = None) -> str:
     """Return the five items of the highest frequencies as text: "item 3 12.90 %; item 0 8.12 %"."""
-    indices = (-frequencies).argsort(kind="stable")[:5].tolist()
     return "; ".join(
         f"{f'item {i}' if labels is None else isolated(labels[i])} {100 * frequencies[i]:.2f} %"
-        for i in indices
+        for i in largest(frequencies, 5).tolist()
     )
+
+
+def largest(values: FloatArray, k: int) -> Int64Array:
+    """Return the indices of the k largest values, largest first; of equal ones the first first."""
+    return (-values).argsort(kind="stable")[:k]
 
 
 def items_in_words(number: int) -> str:

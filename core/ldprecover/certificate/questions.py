@@ -17,7 +17,7 @@ from ldprecover.certificate.certificates import Certificate, certify
 from ldprecover.certificate.region import Region
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
-from ldprecover.items import find_items
+from ldprecover.items import find_items, largest
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.rounds.means import ITEMS
@@ -168,7 +168,7 @@ class AmongFirst(Question):
 
     def answer(self, certificate: Certificate, estimates: FloatArray) -> Fields:
         ranking = certificate.ranking(self.k)
-        items = np.argsort(-estimates, kind="stable")[: self.k].tolist()
+        items = largest(estimates, self.k).tolist()
         return replace(self, items=tuple(items))._proof(certificate) | {
             "top": self.k,
             "items": items,

@@ -16,6 +16,7 @@ import numpy as np
 from ldprecover.certificate.cells import Cells, numbers_of_cells, report_cells, set_cells
 from ldprecover.certificate.evidence import Evidence, HonestPart, Scored, scores_log_tail
 from ldprecover.certificate.scores import ScorePicker, Scores
+from ldprecover.items import largest
 from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.sample import Drawn, Sample
 from ldprecover.types import BoolArray, Int64Array
@@ -44,7 +45,7 @@ def report_evidence(
     choosing, scored = (int(n) for n in summaries[:, d])
     first_counts, counts = summaries[0, :d].astype(float), summaries[:, :d].sum(axis=0) * 1.0
     n = choosing + scored
-    suspects = [np.argsort(-first_counts, kind="stable")[:r] for r in _SUSPECTS if r < d]
+    suspects = [largest(first_counts, r) for r in _SUSPECTS if r < d]
     sets = [items for items in (*questions, *suspects) if items.size]
     partitions = report_cells(oracle, sets) or [
         cells for items in sets if (cells := set_cells(oracle, items)) is not None

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
 from ldprecover.errors import ParameterError
+from ldprecover.items import largest
 from ldprecover.recovery.conclusions import Conclusions, attack_word
 from ldprecover_interface.rounds import (
     MAX_RAISED,
@@ -194,7 +193,7 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     """Return the verdict of a recovery, alarms and a certificate, with the labels of the round."""
     estimates = result.recovery.recovered
     is_blurred = any(note.startswith(_NOISE) for note in result.recovery.notes)
-    top = [] if is_blurred else np.argsort(-estimates, kind="stable")[:MAX_TOP].tolist()
+    top = [] if is_blurred else largest(estimates, MAX_TOP).tolist()
     conclusions = result.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
     return Verdict(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ldprecover.distributions import chi_squared_normal
-from ldprecover.items import indices_named, items_in_words
+from ldprecover.items import indices_named, items_in_words, largest
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
@@ -97,7 +97,7 @@ def _removals(source: ReportSource, observed: Int64Array, law: FloatArray) -> It
     """Yield the removal of each number of suspicious sizes and each combination of items."""
     difference = np.abs(observed / observed.sum() - law)
     difference[observed == 0] = 0
-    ranked = np.argsort(-difference, kind="stable")[: _THRESHOLDS - 1]
+    ranked = largest(difference, _THRESHOLDS - 1)
     by_size = source.total(partial(_supports_by_size, sizes=ranked)).cumsum(axis=0)
     items_of = np.sort(np.argsort(-by_size, axis=1, kind="stable")[:, :_ITEMS], axis=1)
     patterns_of = source.total(partial(_patterns, sizes=ranked, items_of=items_of))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from ldprecover.errors import ParameterError
-from ldprecover.items import indices_named
+from ldprecover.items import indices_named, largest
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
@@ -121,7 +121,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     """
     source = inputs.reports
     assert source is not None  # the contract asks for them
-    items = np.sort(np.argsort(-inputs.poisoned, kind="stable")[:_ITEMS])
+    items = np.sort(largest(inputs.poisoned, _ITEMS))
     least = min(
         int(inputs.request.options["least"]), items.size
     )  # with three items, the set of all three
@@ -130,8 +130,8 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     )
     if not source.n:
         raise ParameterError("fiad: there are no reports")
-    largest = min(_GROUP, items.size)
-    sets = f"Sets of {least}" if least == largest else f"Sets of {least} to {largest}"
+    limit = min(_GROUP, items.size)
+    sets = f"Sets of {least}" if least == limit else f"Sets of {least} to {limit}"
     whole = ", and whole groups of three," if least > _SMALLEST else ""
     looked = f"{sets}{whole} of the {items.size} items with the highest estimates were looked at"
     if not groups:
@@ -163,7 +163,7 @@ def _linked(pairs: Int64Array) -> Int64Array:
     first, second = np.unravel_index(int(excess.argmax()), excess.shape)
     strength = np.where(linked[first] | linked[second], excess[first] + excess[second], -np.inf)
     strength[[first, second]] = np.inf
-    members = np.argsort(-strength, kind="stable")[:_GROUP]
+    members = largest(strength, _GROUP)
     return np.sort(members[strength[members] > -np.inf])
 
 
