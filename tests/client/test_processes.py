@@ -3,7 +3,6 @@
 import os
 import queue
 import signal
-import threading
 from pathlib import Path
 from typing import NoReturn
 
@@ -125,30 +124,3 @@ def test_kill_while_perturbing_leaves_nothing(collector: Collector, path: Path):
         assert Ledger(path).entries() == ()
         output, _ = start(url, path, 0).communicate()
     assert output.splitlines()[1:] == ["perturbed", "accepted"]
-
-
-def test_racing_processes_perturb_once(collector: Collector, path: Path):
-    """Both get the parameters only after both have asked for them, so they claim together."""
-    collector.add()
-    Ledger(path)
-    together = threading.Barrier(2, timeout=60)
-    answer = collector.answer
-
-    def answer_together(request: httpx.Request):
-        if request.method == "GET":
-            together.wait()
-        return answer(request)
-
-    collector.answer = answer_together  # type: ignore[method-assign]
-    with collector.listening() as url:
-        children = [start(url, path, value) for value in (0, 3)]
-        outputs = [child.communicate() for child in children]
-    lines = [
-        line
-        for output, errors in outputs
-        for line in [*output.splitlines()[1:], *errors.splitlines()]
-    ]
-    assert lines.count("perturbed") == 1
-    assert set(lines) <= {"perturbed", "accepted", "already"}
-    assert len(set(collector.sent)) == len(collector.stored) == 1
-    assert len(Ledger(path).entries()) == 1
