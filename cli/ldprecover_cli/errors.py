@@ -24,7 +24,6 @@ _HINTS = {
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
     "not-found": "check --url: it must be the address of the server's page",
-    "form-not-found": "name a form with --form, by its name or id",
     "no-reports": "`ldprecover sim users` makes some",
     "round-of-form": "name the form instead, and add --form",
     "round-closed": "open another with `ldprecover round open`",

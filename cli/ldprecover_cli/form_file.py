@@ -4,8 +4,6 @@ import tomllib
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from ldprecover import RoundParameters
 from ldprecover_cli.errors import UsageError, file_errors
 from ldprecover_cli.options import Column, Encoding
@@ -28,7 +26,7 @@ class _FormFile(Form):
 class _Question(Form):
     owner: ClassVar[str] = "a question"
     question: str
-    items: list[str] = Field([])
+    items: list[str] | None = None
     file: str | None = None
     column: Column = None
     encoding: Encoding = "utf-8"
@@ -36,17 +34,18 @@ class _Question(Form):
 
 def load_form(file: Path) -> JsonObject:
     """Return the keys of a form; its questions as the fields of their rounds. Raises UsageError."""
-    place, rounds = str(file), []
+    place, rounds = f"{file}", []
     try:
         with file_errors("read", file):
             document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
         for i, fields in enumerate(_FormFile(**document).questions, 1):
             place = f"{file}, question {i}"
             each = _Question.of_mapping(fields)
-            items = tuple(each.items)
+            items = tuple(each.items or ())
             if each.file:
-                path = file.parent / each.file
-                items = load_items(path, each.column, encoding=each.encoding) + items
+                items = (
+                    load_items(file.parent / each.file, each.column, encoding=each.encoding) + items
+                )
             RoundParameters("grr", 1.0, items)  # raises for other than labels
             rounds.append({"question": each.question, "items": items})
     except ValueError as error:

@@ -59,6 +59,9 @@ RoundArgument = Annotated[
 Epsilon = Annotated[
     float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
 ]
+ExpectedUsers = Annotated[
+    int | None, Option(help="People that you expect; 10,000 when absent.", min=1)
+]
 Question = Annotated[
     str | None, Option(help="What the survey asks, at most 300 characters.", metavar="TEXT")
 ]
@@ -239,13 +242,11 @@ def connected(
     key: str | None = None,
     *,
     scope: Scope = "admin",
-    round: str | None = None,
-    others: Sequence[str] = (),
     retries: "Retries | None" = None,
 ) -> Iterator["Client"]:
-    """Yield a client of the server for calls about `round`, and perhaps `others`.
+    """Yield a client of the server.
 
-    Raises CommandError with a hint if the key lacks `scope` or a round does not exist.
+    Raises CommandError with a hint if the key lacks `scope` or a round or form does not exist.
     """
     from ldprecover_client.errors import InvalidAnswerError, RefusedError
     from ldprecover_client.http import Client
@@ -257,16 +258,14 @@ def connected(
         except RefusedError as error:
             if error.slug == "unauthorized":
                 raise CommandError(_key_message(key, scope)) from error
-            if error.slug == "round-not-found" and round is not None:
-                missing = next(
-                    (other for other in others if repr(other) in (error.detail or "")), round
-                )
-                if missing != CURRENT:
-                    near = close_to(missing, [summary.name for summary in client.rounds()])
-                    raise CommandError(
-                        f"no round is called {missing!r}: "
-                        f"{near or '`ldprecover round list` shows all rounds'}"
-                    ) from error
+            noun, _, missing = (error.detail or "")[3:].partition(" has the id or name ")
+            if missing:
+                listed = client.forms() if noun == "form" else client.rounds()
+                near = close_to(missing.strip("'"), [each.name for each in listed])
+                raise CommandError(
+                    f"no {noun} is called {missing}: "
+                    f"{near or '`ldprecover round list` shows all rounds'}"
+                ) from error
             raise
         except InvalidAnswerError as error:
             raise CommandError(f"{client.url}: {error}; check --url") from error
@@ -287,13 +286,12 @@ def connected_to(
     key: str | None = None,
     *,
     scope: Scope = "analyst",
-    others: Sequence[str] = (),
 ) -> Iterator[tuple["Client", ChosenRound]]:
     """Yield a client as `connected` does, and the round it is for.
 
     The reference of the current round is its id: another may be opened between two requests.
     """
-    with connected(url, key, scope=scope, round=round, others=others) as client:
+    with connected(url, key, scope=scope) as client:
         reference, name = round, round
         if round == CURRENT and (summaries := client.rounds()):
             reference, name = summaries[0].id, summaries[0].name

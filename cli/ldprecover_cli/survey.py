@@ -14,6 +14,7 @@ from ldprecover_cli.options import (
     Column,
     Encoding,
     Epsilon,
+    ExpectedUsers,
     Json,
     Key,
     Question,
@@ -54,10 +55,7 @@ def survey(
     name: Annotated[str | None, Option(help="Name of the round or form.", metavar="NAME")] = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
-    users: Annotated[
-        int | None,
-        Option(help="People that you expect; those with tickets, or 10,000, when absent.", min=1),
-    ] = None,
+    users: ExpectedUsers = None,
     epsilon: Epsilon = 1.0,
     tickets: Annotated[
         int | None,
@@ -179,7 +177,7 @@ def survey(
         f"{plain(opened.name)} is open.\n"
         f"{of_links if links else f'Survey: {link}'}\n"
         f"To see its results: ldprecover result frequencies {plain(opened.name)}"
-        f"{'-1' * is_form} -o results.csv",
+        f"{flag} -o results.csv",
         soft_wrap=True,
     )
 

@@ -138,14 +138,13 @@ def form() -> Path:
     return file
 
 
-def test_form_of_tickets_is_opened_answered_closed_and_deleted(
+def test_form_of_tickets_is_opened_answered_read_closed_and_deleted(
     on_server: Run, server: ServerProcess, form: Path, name: str
 ) -> None:
     opened = on_server(f"survey {form} --name {name} --tickets 4").succeeds()
     assert opened.err.count("With 1,500 people each share is") == 2
     assert "2. Which editor?\n3 items: vim; emacs; other.\n" in opened.err
-    chosen = 100 * plan_form([3, 3], 1.0, 3000).gains_chosen[0]
-    assert f"up to {chosen:.3g} points" in opened.err
+    assert f"up to {100 * plan_form([3, 3], 1.0, 3000).gains_chosen[0]:.3g} points" in opened.err
     with Path("links.csv").open(encoding="utf-8", newline="") as file:
         links = list(csv.DictReader(file))
     assert links[0]["link"].startswith(f"{server.url}/page/survey.html?form={name}#ticket=")
@@ -154,11 +153,18 @@ def test_form_of_tickets_is_opened_answered_closed_and_deleted(
     for ticket in (*(link["ticket"] for link in links), added):
         Reporter(server.url, form=name, ticket=ticket, ledger=Ledger.in_memory()).report(answers)
     assert on_server(f"round close {name} --form").out == f"{name} is closed, with 5 reports.\n"
+    on_server(f"result frequencies {name} --form -o results.csv").succeeds()
+    header, *_, other = Path("results.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert header.startswith('"question","item","index"')
+    assert other.startswith('"Which editor?","other",2,')
+    assert len(on_server(f"result frequencies {name} --form --json").json["rounds"]) == 2
+    assert "--form needs --output" in on_server(f"result frequencies {name} --form").fails(2)
+    missing = on_server(f"result frequencies {name}x --form --json").fails(1)
+    assert missing == f"no form is called '{name}x': did you mean '{name}'?"
     for command in ("round close", "round delete -y", "admin ticket --count 1"):
         assert "name the form instead, and add --form" in on_server(f"{command} {name}-1").fails(1)
     deleted = on_server(f"round delete {name} --form -y").succeeds().out
     assert deleted == f"Deleted {name} and its 5 reports.\n"
-    assert "name a form with --form" in on_server(f"round close {name} --form").fails(1)
 
 
 def test_form_without_tickets_has_one_link(
@@ -185,6 +191,7 @@ def test_form_without_tickets_has_one_link(
         ("users = 3000", "tickets = 0", "'--tickets': must be greater than or equal to 1, not 0"),
         ("users = 3000", "users", "usage.toml: Expected '=' after a key"),
         (FORM, "", "usage.toml: a form needs the key 'questions'"),
+        (FORM, "questions = []", "the number of questions must be an integer from 1 to 50, not 0"),
     ],
 )
 def test_names_what_is_wrong_in_the_file_of_a_form(

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ldprecover_cli.errors import CommandError, UsageError, check_new
-from ldprecover_cli.options import Column, Encoding, Epsilon
+from ldprecover_cli.options import Column, Encoding, Epsilon, Question
 from ldprecover_cli.output import note, note_items
 from ldprecover_cli.round.open import best_protocol
 from ldprecover_cli.signals import end_on_signals
@@ -24,9 +24,7 @@ def classroom(
         Argument(help="Answers: a text file, one a line, or a CSV or Parquet file."),
     ] = None,
     *,
-    question: Annotated[
-        str | None, Option(help="What the class is asked; with FILE.", metavar="TEXT")
-    ] = None,
+    question: Question = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
     users: Annotated[int, Option(help="People that you expect.", min=1)] = 30,

@@ -161,7 +161,7 @@ def _play_part(
     from ldprecover_experiments.simulation.demo import Demo, no_progress
 
     play = Demo(settings)
-    with end_on_signals(), connected(url, key, round="current") as server:
+    with end_on_signals(), connected(url, key) as server:
         result = play_part(part, play, server, key, no_progress if json else progress_bar)
     if not isinstance(result, tuple):
         _show(result, json=json)

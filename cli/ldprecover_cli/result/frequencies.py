@@ -1,7 +1,17 @@
-"""`result frequencies`: a round's unbiased estimates."""
+"""`result frequencies`: the unbiased estimates of a round, or of all rounds of a form."""
 
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.item_tables import Top, print_items, to_show
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
+from ldprecover_cli.options import (
+    CURRENT,
+    DEFAULT_URL,
+    IsForm,
+    Json,
+    Key,
+    RoundArgument,
+    Url,
+    connected_to,
+)
 from ldprecover_cli.output import console, counted, percent, plain, print_json, print_question
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 
@@ -9,6 +19,7 @@ from ldprecover_cli.result.table_files import TableFile, check_table_file, write
 def frequencies(
     round: RoundArgument = CURRENT,
     *,
+    form: IsForm = False,
     top: Top = 20,
     output: TableFile = None,
     url: Url = DEFAULT_URL,
@@ -23,14 +34,26 @@ def frequencies(
     Example: ldprecover result frequencies cities --top 10
 
     Example: ldprecover result frequencies cities --output cities.csv
+
+    Example: ldprecover result frequencies usage --form --output usage.csv
     """
     check_table_file(output)
+    if form and not (output or json):
+        raise UsageError("--form needs --output for the table of all questions, or --json")
     with connected_to(round, url, key) as (client, target):
-        result = client.frequencies(target.reference)
+        rounds = [each.id for each in client.form(round).rounds] if form else [target.reference]
+        results = [*map(client.frequencies, rounds)]
+    result = results[0]
     if output is not None:
-        write_table(output, result.columns)
+        questions = [each.question for each in results for _ in each.items]
+        tables = {
+            name: [cell for each in results for cell in each.columns[name]]
+            for name in result.columns
+        }
+        write_table(output, {**({"question": questions} if form else {}), **tables})
     if json:
-        print_json(result)
+        print_json({"rounds": results} if form else result)
+    if json or form:
         return
     out = console()
     out.print(

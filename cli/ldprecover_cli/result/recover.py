@@ -79,7 +79,7 @@ def recover(
     """
     check_table_file(output)
     options, shares = method_options(option), support_of(support)
-    with connected_to(round, url, key, others=history or ()) as (client, chosen):
+    with connected_to(round, url, key) as (client, chosen):
         round = chosen.reference
         if target or canary:
             items = client.parameters(round).parameters.items

@@ -14,6 +14,7 @@ from ldprecover_cli.options import (
     DatasetName,
     Encoding,
     Epsilon,
+    ExpectedUsers,
     Json,
     Key,
     Least,
@@ -62,10 +63,7 @@ def open_round(
     encoding: Encoding = "utf-8",
     least: Least = 5,
     domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
-    users: Annotated[
-        int | None,
-        Option(help="Expected users, for --protocol auto; 10,000 when absent.", min=1),
-    ] = None,
+    users: ExpectedUsers = None,
     parameter: Annotated[
         list[str] | None,
         Option(

@@ -108,7 +108,7 @@ def close_round(
 
     Example: ldprecover round close usage --form
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key) as client:
         status = client.close_form(round) if form else client.close_round(round)
     if json:
         print_json(status)
@@ -132,7 +132,7 @@ def delete_round(
 
     Example: ldprecover round delete cities --yes
     """
-    with connected(url, key, round=round) as client:
+    with connected(url, key) as client:
         status = client.form(round) if form else _listed(client, round)
         title = f"{titled(status.name, round)} and its {counted(status.n, 'report')}"
         if not yes:

@@ -59,7 +59,7 @@ def value(
         ledger,
         max_total_epsilon=MAX_TOTAL_EPSILON if max_total_epsilon is None else max_total_epsilon,
     )
-    with connected(url, key, scope="report", round=round) as client:
+    with connected(url, key, scope="report") as client:
         status = client.round(round)
         # A pending report may have been counted before the round was closed.
         if status.state == "closed" and not store.pending():

@@ -135,7 +135,7 @@ def sending(
     with (
         end_on_signals(),
         explain_used_keys(tickets),
-        connected(url, key, scope="report", round=round, retries=retries) as client,
+        connected(url, key, scope="report", retries=retries) as client,
     ):
         status = client.round(round)
         check_access(status, tickets)

@@ -253,9 +253,3 @@ def test_choosing_a_question_gains_what_the_larger_share_would(sizes: tuple[int,
         assert planned == one(best, **attacked, beta=0.05)
         share = 0.05 * k / (1 + 0.05 * (k - 1))
         assert one(best, **attacked, beta=share).gain == pytest.approx(chosen)
-
-
-@pytest.mark.parametrize(("sizes", "users"), [([], 5), ([2] * 51, 51), ([2, 2], 1)])
-def test_rejects_an_invalid_form(sizes: list[int], users: int) -> None:
-    with pytest.raises(ParameterError, match="must be an integer from"):
-        plan_form(sizes, 1.0, users)
