@@ -66,10 +66,8 @@ CREATE TABLE reports (
     question   TEXT
 );
 CREATE TABLE draws (
-    server_url TEXT NOT NULL,
-    form_id    TEXT NOT NULL,
-    round_id   TEXT NOT NULL,
-    PRIMARY KEY (server_url, form_id)
+    form_id    TEXT PRIMARY KEY NOT NULL,
+    round_id   TEXT NOT NULL
 );
 """
 _LOCK_TIMEOUT = 30.0  # seconds
@@ -195,13 +193,12 @@ class Ledger:
             db.execute(_INSERT, vars(entry))
             return entry, True
 
-    def draw(self, server_url: str, form_id: str, round_id: str) -> str:
+    def draw(self, form_id: str, round_id: str) -> str:
         """Return the round that was drawn for a form first: this one, if none was before."""
         with self._transaction() as db:
-            key = server_url, form_id
-            db.execute("INSERT OR IGNORE INTO draws VALUES (?, ?, ?)", (*key, round_id))
-            where = "SELECT round_id FROM draws WHERE server_url = ? AND form_id = ?"
-            return str(db.execute(where, key).fetchone()[0])
+            db.execute("INSERT OR IGNORE INTO draws VALUES (?, ?)", (form_id, round_id))
+            where = "SELECT round_id FROM draws WHERE form_id = ?"
+            return str(db.execute(where, (form_id,)).fetchone()[0])
 
     def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
         spent = _spent(db)

@@ -240,19 +240,18 @@ class Reporter:
             raise AccessError("this form takes tickets alone: give one of its tickets", "ticket")
         else:
             choice = form.rounds[assigned_round(self._ticket, len(form.rounds))]
-        round_id = self.ledger.draw(self._url, form.id, choice.id)
+        round_id = self.ledger.draw(form.id, choice.id)
         if form.assign == "ticket" and round_id != choice.id:
             raise AccessError(
                 "this ticket is for another question than the one that was drawn before: "
                 "nobody answers two questions of a form",
                 "ticket",
             )
-        round_ = client.parameters(round_id)
-        if round_.id != round_id or ids.get(round_.question) != round_id:
-            raise InconsistentRoundError(
-                "the form and the round that was drawn contradict each other"
-            )
-        return round_, value[str(round_.question)]
+        if round_id in ids.values():
+            round_ = client.parameters(round_id)
+            if round_.id == round_id == ids.get(round_.question):
+                return round_, value[str(round_.question)]
+        raise InconsistentRoundError("the form and the round that was drawn contradict each other")
 
     def resume(self) -> tuple[Receipt, ...]:
         """Send each pending report of the ledger again to its server; return their receipts.

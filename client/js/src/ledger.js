@@ -7,7 +7,7 @@
 //        └──────► refused     the server will never take it
 //
 // An entry is never removed, so its epsilon stays spent. It does not contain the user's value.
-// `draws` has the round that was drawn for each form, by the form's URL.
+// `draws` has the round that was drawn for each form, by the form's id.
 //
 // A ticket replaces the key, so the same report under two tickets could count twice. A try under a
 // ticket is recorded as open before it is sent, and no longer open once the server has refused that
@@ -91,14 +91,13 @@ export class Ledger {
   }
 
   /** Return the round that was drawn for a form first: this one, if none was before, or null. */
-  draw(serverUrl, formId, roundId) {
+  draw(formId, roundId) {
     return this.#transact(async (book, save) => {
-      const form = `${serverUrl}/forms/${formId}`;
-      if (roundId !== null && !(form in book.draws)) {
-        book.draws[form] = roundId;
+      if (roundId !== null && !(formId in book.draws)) {
+        book.draws[formId] = roundId;
         await save();
       }
-      return book.draws[form] ?? null;
+      return book.draws[formId] ?? null;
     });
   }
 

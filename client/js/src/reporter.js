@@ -41,10 +41,10 @@ const KEEPS_TICKET =
  *
  * `round` is an id, a name, or "current"; or `{ form: "usage" }`, a form's id or name. Of a form the
  * user answers one question: the ticket assigns it, or this device draws it. The ledger has the draw
- * before the round is fetched, and the other answers never leave the device. `ledger` is the user's: by default in the browser's
- * database; outside a browser it is required. `maxEpsilon` limits each round. `key` is a report key
- * and `ticket` a ticket, if the round needs one. `timeout` limits the seconds of a request,
- * `retries` is a `Retries`. Throws ArgumentError.
+ * before the round is fetched, and the other answers never leave the device. `ledger` is the user's:
+ * by default in the browser's database; outside a browser it is required. `maxEpsilon` limits each
+ * round. `key` is a report key and `ticket` a ticket, if the round needs one. `timeout` limits the
+ * seconds of a request, `retries` is a `Retries`. Throws ArgumentError.
  */
 export class Reporter {
   #ledger;
@@ -150,14 +150,16 @@ export class Reporter {
 
   /** Return the id of the round that is drawn for a form, or was before. */
   async #draw({ id, assign, rounds }, words) {
-    const { ticket, url } = this.#options;
+    const { ticket } = this.#options;
     const k = rounds.length;
     let choice = null;
     if (assign === "client") choice = rounds[below(k, words)].id;
     else if (ticket !== null) choice = rounds[assignedRound(ticket, k)].id;
-    const drawn = await this.#ledger.draw(url, id, choice);
+    const drawn = await this.#ledger.draw(id, choice);
     if (drawn === null)
       throw new AccessError("this form takes tickets alone: give one of its tickets", "ticket");
+    if (!rounds.some((round) => round.id === drawn))
+      throw new InconsistentRoundError("the form lacks the round that was drawn before");
     if (assign === "client" || choice === null || choice === drawn) return drawn;
     throw new AccessError(
       "this ticket is for another question than the one that was drawn before: " +
