@@ -1,10 +1,13 @@
 """`plan`: items, users, epsilon or error of a future round, and what attackers can gain."""
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from ldprecover_cli import completion
+from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import byte_size, console, plain, plain_table, print_json
 
@@ -23,7 +26,10 @@ _ITEMS, _USERS = 102, 100_000  # with a lead alone, as on the page
 
 def plan(
     *,
-    domain_size: Annotated[int | None, Option(help="Number of items, d.", metavar="D")] = None,
+    domain_size: Annotated[
+        list[int] | None,
+        Option(help="Number of items, d; repeat for each question of a form.", metavar="D"),
+    ] = None,
     users: Annotated[int | None, Option(help="Number of reports, n.", metavar="N")] = None,
     epsilon: Annotated[
         float | None, Option(help="Privacy budget of one report, 0.01 to 10.")
@@ -77,7 +83,7 @@ def plan(
     Give all but one of --domain-size, --users, --epsilon and --error. It computes the fourth for
     every protocol, the largest gain of an attacker, and the lead whose certificate the attacker
     cannot prevent. It contacts no server. With --lead alone the round has 102 items and 100,000
-    users.
+    users. Several --domain-size are the questions of a form, in the order of the table.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 
@@ -86,15 +92,30 @@ def plan(
     Example: ldprecover plan --lead 0.05 --malicious-share 0.01
 
     Example: ldprecover plan --domain-size 102 --users 100000 --epsilon 1 --gain 0.01 --json
+
+    Example: ldprecover plan --domain-size 40 --domain-size 12 --users 100000 --epsilon 1
     """
-    if lead is not None and (domain_size, users, epsilon, error) == (None,) * 4:
-        domain_size, users = _ITEMS, _USERS
-    from ldprecover.planning import PlanRequest
+    sizes = domain_size or []
+    d = sizes[0] if sizes else None
+    if lead is not None and (d, users, epsilon, error) == (None,) * 4:
+        d, users = _ITEMS, _USERS
+    from ldprecover.planning import PlanRequest, plan_form
     from ldprecover.planning import plan as planned
 
-    request = PlanRequest(
-        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead
-    )
+    request = PlanRequest(d, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead)
+    if len(sizes) > 1:
+        if error or frequency or gain or lead or protocol or sum_of > 1:
+            raise UsageError(
+                "several --domain-size plan a form, from --users and --epsilon, and perhaps "
+                "--targets and --malicious-share"
+            )
+        form = plan_form(sizes, epsilon or 0.0, users or 0, beta=request.share, targets=targets)
+        if json:
+            print_json(asdict(form))
+            return
+        sentences = *map(str, form.accuracies), form_gain(form)
+        console().print(_rounds(form.rounds, share=False), *sentences, sep="\n")
+        return
     result = planned(request, protocol or None)
     if json:
         print_json(result.to_dict())
@@ -175,7 +196,7 @@ def _command(planned: "PlannedRound") -> str:
     )
 
 
-def _rounds(feasible: "list[PlannedRound]", *, share: bool) -> Any:
+def _rounds(feasible: "Iterable[PlannedRound]", *, share: bool) -> Any:
     """Return the table; `share` shows the malicious share in place of the gain it follows from."""
     rows = (
         (

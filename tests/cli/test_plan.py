@@ -76,8 +76,16 @@ GIVE = "all but one of domain_size, users, epsilon, error must be given: "
         ("", f"{GIVE}domain_size and users and epsilon and "),
         ("--domain-size 20", f"{GIVE}users and epsilon"),
         ("--domain-size=2 --users=9 --epsilon=1 --error=1", f"{GIVE}all are given"),
+        ("--domain-size=2 --domain-size=3 --users=9 --epsilon=1 --lead=1", "several --domain-size"),
         ("--lead 0.1 --users 20", f"{GIVE}domain_size and epsilon are missing"),
     ],
 )
 def test_rejects_an_invalid_plan(run: Run, options: str, start: str) -> None:
     assert run(f"plan {options}").fails(2).startswith(start)
+
+
+def test_several_domain_sizes_plan_a_form(run: Run) -> None:
+    line = "plan --domain-size 40 --domain-size 12 --users 9999 --epsilon 1 --beta 0.1"
+    planned = run(f"{line} --json").json
+    assert [each["users"] for each in planned["rounds"]] == [4999, 4999]
+    assert f"up to {100 * planned['gains_chosen'][0]:.0f} points" in run(line).words
