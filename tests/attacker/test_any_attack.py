@@ -5,13 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.attacker.strategies import TOO_FEW_ITEMS, attacks, items_are_alike, oracles, refusal
+from tests.randomness import rng
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally
 from ldprecover_attacker import APA, APA2
-
-
-def rng(seed: int = 5) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 @settings(deadline=None)

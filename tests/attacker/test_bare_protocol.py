@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 from tests.toy_protocols import Bare, BareOLH
 
 from ldprecover import ParameterError
@@ -19,10 +20,6 @@ from ldprecover_attacker import (
 
 ORACLE = Bare(0.5, 20)
 SAMPLED = [MGA([1, 2], model="sampled"), Manip(model="sampled"), AA(model="sampled")]
-
-
-def rng() -> np.random.Generator:
-    return np.random.default_rng(2)
 
 
 def of_name(name: str) -> Attack:

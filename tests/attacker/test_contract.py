@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 from tests.attacker.conftest import ATTACKS, CASES, ORACLES
+from tests.randomness import rng
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover_attacker import Attack
@@ -19,10 +20,6 @@ DIAGONAL = [
     for i, attack in enumerate(ATTACKS)
 ]
 each_case = pytest.mark.parametrize(("oracle", "attack"), DIAGONAL, ids=repr)
-
-
-def rng(seed: int = 7) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def test_each_protocol_has_a_case() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.attacker.conftest import attacks_on
 from tests.attacker.strategies import refusal
+from tests.randomness import rng
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
@@ -45,10 +46,6 @@ CASES = {
     if refusal(attack, oracle) is None
 }
 """Every attack on every protocol."""
-
-
-def rng(seed: int = 12) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize(("oracle", "attack"), CASES.values(), ids=CASES)

@@ -4,13 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 
 from ldprecover import GRR, OUE, ParameterError
 from ldprecover_attacker import AA, MGA, InputPoisoning, ItemAttack, Manip, Several
-
-
-def rng(seed: int = 4) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("d", [10, 1_000])

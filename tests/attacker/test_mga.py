@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 
 from ldprecover import OLH, OUE, ParameterError
 from ldprecover.protocols import HR
@@ -13,10 +14,6 @@ from ldprecover_attacker import APA, APA2, MGA, MGAA, RIA
 from ldprecover_attacker.targeted import TargetedAttack
 
 ITEMS = ["Lisbon", "Porto", "Braga", "5", "Faro"]
-
-
-def rng(seed: int = 2) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def test_targets_may_be_labels_or_indices_and_repeats_merge() -> None:

@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.randomness import rng
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
 from ldprecover_attacker import APA, APA2, MGAA, Attack, SubsetAttack
 
 TARGETS = tuple(range(5, 105, 10))
 GRR_, OUE_, OLH_ = GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)
-
-
-def rng(seed: int = 9) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def chi_square(observed: np.ndarray, law: np.ndarray) -> tuple[float, float]:

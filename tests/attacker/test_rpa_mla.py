@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
 from ldprecover_attacker import MLA, RPA
 
 ORACLES = [GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)]
 each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
-
-
-def rng(seed: int = 10) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def test_oue_reports_at_random_are_fair_coins() -> None:

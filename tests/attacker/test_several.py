@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 
 from ldprecover import GRR, ParameterError
 from ldprecover_attacker import AA, MGA, InputPoisoning, Manip, Several
-
-
-def rng(seed: int = 6) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def test_each_attacker_draws_its_own_secret() -> None:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 from tests.toy_protocols import Bare, Subsets
 
 from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
@@ -21,10 +22,6 @@ CASES = [([3], 1), ([2, 4, 6], 3), ([1, 2, 3, 9, 20, 22, 23], 4), (list(range(D)
 
 ORACLES = [frequency_oracle(name, 1.0, D) for name in PROTOCOLS] + [Subsets(1.0, D)]
 over_oracles = pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
-
-
-def rng(seed: int = 20) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def assert_expected(oracle: FrequencyOracle, reports: Reports, pi: FloatArray) -> None:

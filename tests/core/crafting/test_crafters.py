@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.randomness import rng
 
 from ldprecover import OLH, OUE
 from ldprecover.protocols import crafter_of
-
-
-def rng(seed: int = 11) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 @st.composite
