@@ -4,6 +4,7 @@ import builtins
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,16 +44,20 @@ def frequencies(n: int) -> np.ndarray:
 
 
 def played(
-    oracle: FrequencyOracle, attack: str, m: int, rng: np.random.Generator, n: int = 8_000
+    oracle: FrequencyOracle, attack="mga", m=600, rng=None, n=8_000
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the honest users' frequencies, and all reports, the malicious ones last."""
-    users = frequencies(n)
+    users, rng = frequencies(n), rng or np.random.default_rng(3)
     honest = oracle.perturb(np.repeat(np.arange(D), users), rng)
     fakes = honest[:0]
     if attack != "none":
         name = "mga" if attack == "apa2" and oracle.protocol not in ("oue", "olh") else attack
         fakes = make_attack(name, targets=TARGETS).reports(oracle, m, rng)
     return users / n, np.concatenate([honest, fakes])
+
+
+def certified(oracle: FrequencyOracle, reports, share=0.07, seed=5) -> Any:
+    return certify(oracle, reports, share, questions=[TARGETS], seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +99,8 @@ def holds(certificate, truth: np.ndarray, share: float) -> bool:
 @pytest.mark.statistical
 def test_truth_is_inside_for_sorted_reports():
     # Ten seeds of one round; the threshold is reached in fewer than one of 10,000 runs.
-    oracle, rng = ORACLES["oue"], np.random.default_rng(3)
-    truth, reports = played(oracle, "mga", 600, rng)
+    oracle = ORACLES["oue"]
+    truth, reports = played(oracle)
     reports = reports[np.lexsort(reports.T)]
     share = 600 / len(reports)
     certificates = [
@@ -112,7 +117,7 @@ def test_reports_say_more_than_counts(name):
     tally = ReportSource(oracle, reports).tally()
     share = 2_000 / len(reports)
     counted = certify(oracle, tally, share)
-    certificate = certify(oracle, reports, share, questions=[TARGETS], seed=1)
+    certificate = certified(oracle, reports, share, 1)
     wide = np.subtract(*counted.total(TARGETS)[::-1])
     narrow = np.subtract(*certificate.total(TARGETS)[::-1])
     assert narrow < 0.6 * wide
@@ -121,35 +126,30 @@ def test_reports_say_more_than_counts(name):
 
 def test_seed_determines_certificate():
     oracle = ORACLES["oue"]
-    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
-    first, again, other = (
-        certify(oracle, reports, 0.07, questions=[TARGETS], seed=seed) for seed in (5, 5, 6)
-    )
+    _, reports = played(oracle)
+    first, again, other = (certified(oracle, reports, seed=seed) for seed in (5, 5, 6))
     assert first.total(TARGETS) == again.total(TARGETS)
     assert first.least_malicious_share == again.least_malicious_share
     assert first.total(TARGETS) != other.total(TARGETS)
-    unseeded = certify(oracle, reports, 0.07)
-    assert unseeded.seed is not None
+    unseeded: Any = certify(oracle, reports, 0.07)
     assert unseeded.seed.bit_length() > 64
     assert first.seed == 5
 
 
 def test_events_are_those_of_counts_scores_and_split():
     oracle = ORACLES["oue"]
-    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
-    evidence = certify(oracle, reports, 0.07, questions=[TARGETS], seed=5).evidence
-    assert evidence.scored is not None
+    _, reports = played(oracle)
+    evidence = certified(oracle, reports).evidence
     assert len(evidence.scored.losses) > 0
     assert evidence.events == 2 * D + len(evidence.scored.losses) + 2
 
 
 def test_a_failing_solver_leaves_the_limits_of_the_box(monkeypatch):
     oracle = ORACLES["oue"]
-    truth, reports = played(oracle, "mga", 600, np.random.default_rng(3))
+    truth, reports = played(oracle)
     share = 600 / len(reports)
-    certificate = certify(oracle, reports, share, questions=[TARGETS], seed=5)
+    certificate = certified(oracle, reports, share)
     region = certificate.region
-    assert region is not None
     box = Region(region.lower, region.upper)
     failed = SimpleNamespace(status=4)
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_args, **_options: failed)
@@ -160,25 +160,21 @@ def test_a_failing_solver_leaves_the_limits_of_the_box(monkeypatch):
 
 def test_chunks_give_the_same_certificate(monkeypatch):
     oracle = ORACLES["olh"]
-    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
-    whole = certify(oracle, reports, 0.07, questions=[TARGETS], seed=5)
+    _, reports = played(oracle)
+    whole = certified(oracle, reports)
     monkeypatch.setattr("ldprecover.recovery.reports._CELLS", 1_000 * D)
     chunks = ReportSource(oracle, lambda: np.array_split(reports, 7))
-    chunked = certify(oracle, chunks, 0.07, questions=[TARGETS], seed=5)
+    chunked = certified(oracle, chunks)
     assert chunked.total(TARGETS) == whole.total(TARGETS)
 
 
 @pytest.mark.parametrize("name", ["grr", "oue", "olh", "llh"])
 def test_order_of_reports_changes_no_bit(name):
     oracle = ORACLES[name]
-    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
+    _, reports = played(oracle)
     reports = np.concatenate([reports, np.repeat(reports[:1], 300, axis=0)])  # copies
     shuffled = reports[np.random.default_rng(4).permutation(len(reports))]
-    first, other = (
-        certify(oracle, each, 0.1, questions=[TARGETS], seed=5) for each in (reports, shuffled)
-    )
-    assert first.evidence.scored is not None
-    assert other.evidence.scored is not None
+    first, other = (certified(oracle, each, 0.1) for each in (reports, shuffled))
     assert first.evidence.scored.sums.size
     np.testing.assert_array_equal(first.evidence.scored.sums, other.evidence.scored.sums)
     assert first.total(TARGETS) == other.total(TARGETS)
@@ -188,15 +184,13 @@ def test_order_of_reports_changes_no_bit(name):
 def test_a_quarter_of_equal_reports_chooses():
     # All reports are equal: 0.25 is within five standard deviations.
     reports = np.repeat(ORACLES["oue"].perturb([0], np.random.default_rng(3)), 10_000, axis=0)
-    evidence = certify(ORACLES["oue"], reports, 0.9, seed=5).evidence
-    assert evidence.scored is not None
+    evidence = certified(ORACLES["oue"], reports, 0.9).evidence
     assert abs(evidence.scored.n / 10_000 - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 10_000)
 
 
 def test_share_of_reports_is_not_rounded_down():
     """0.29 of 100 reports are 29, though the product of the doubles is below."""
-    honest = HonestPart.of(100, 100, 0.29, D, 0.01)
-    assert honest is not None
+    honest: Any = HonestPart.of(100, 100, 0.29, D, 0.01)
     assert honest.n == 71
 
 
@@ -228,24 +222,22 @@ def test_cells_have_the_laws_of_honest_reports(name):
 
 def test_intervals_widen_with_share_and_confidence():
     oracle = ORACLES["oue"]
-    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
-    certificate = certify(oracle, reports, 0.07, questions=[TARGETS], seed=5)
+    _, reports = played(oracle)
+    certificate = certified(oracle, reports)
     regions = [certificate.evidence.region(share) for share in (0.07, 0.08, 0.1, 0.2, 0.4)]
     weights = np.isin(np.arange(D), TARGETS).astype(float)
-    ends = np.array([region.limits(weights) for region in regions if region is not None])
+    ends = np.array([region.limits(weights) for region in regions])
     assert (np.diff(ends[:, 0]) <= 1e-7).all()
     assert (np.diff(ends[:, 1]) >= -1e-7).all()
 
 
 def test_same_scores_prove_less_at_a_larger_confidence():
     oracle = ORACLES["oue"]
-    _, reports = played(oracle, "mga", 600, np.random.default_rng(3))
-    evidence = certify(oracle, reports, 0.07, questions=[TARGETS], seed=5).evidence
+    _, reports = played(oracle)
+    evidence = certified(oracle, reports).evidence
     weights, ends = np.isin(np.arange(D), TARGETS).astype(float), []
     for error in (0.2, 0.05, 0.001):
-        region = replace(evidence, error=error).region(0.07)
-        assert region is not None
-        ends.append(region.limits(weights))
+        ends.append(replace(evidence, error=error).region(0.07).limits(weights))
     (lows, highs) = zip(*ends, strict=True)
     assert lows[0] > lows[1] > lows[2]
     assert highs[0] < highs[1] < highs[2]
@@ -260,7 +252,7 @@ def test_relabelling_items_changes_nothing(monkeypatch):
     oracle, rng = ORACLES["grr"], np.random.default_rng(4)
     _, reports = played(oracle, "ria", 400, rng)
     labels = rng.permutation(D)
-    before = certify(oracle, reports, 0.05, questions=[TARGETS], seed=2)
+    before = certified(oracle, reports, 0.05, 2)
     renamed = labels[list(TARGETS)].tolist()
     after = certify(oracle, labels[reports].astype("<u4"), 0.05, questions=[renamed], seed=2)
     np.testing.assert_allclose(after.total(renamed), before.total(TARGETS), atol=1e-6)
@@ -321,9 +313,8 @@ def test_tolerance_of_a_claim():
     oracle, rng = ORACLES["oue"], np.random.default_rng(9)
     _, reports = played(oracle, "none", 0, rng, n=60_000)
     certificate = certify(oracle, reports, 0.05, questions=[(0,), (5,)], seed=1)
-    tolerance = certificate.tolerance(Ahead(0, 5))
     counted = certify(oracle, ReportSource(oracle, reports).tally(), 0.05)
-    least = counted.tolerance(Ahead(0, 5))
+    tolerance, least = (each.tolerance(Ahead(0, 5)) for each in (certificate, counted))
     assert tolerance is not None
     assert least is not None
     assert tolerance > 0.9 * least
@@ -337,7 +328,7 @@ def test_a_round_without_reports_raises():
 
 def test_missing_scipy_names_the_extra(monkeypatch):
     oracle = ORACLES["oue"]
-    _, reports = played(oracle, "none", 0, np.random.default_rng(3))
+    _, reports = played(oracle, "none", 0)
     imported = builtins.__import__
 
     def without_scipy(name, *args, **kwargs):

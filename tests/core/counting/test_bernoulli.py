@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.protocols.test_sampling import Crafted
 
 from ldprecover.counting import unary_rows
 from ldprecover.protocols.sampling import flip_threshold, words_from
@@ -17,20 +18,6 @@ THRESHOLDS = st.one_of(
     ),
     st.floats(0.01, 10).map(flip_threshold),
 )
-
-
-class Crafted:
-    """A source that answers each request with the next of these arrays, and counts the
-    words.
-    """
-
-    def __init__(self, *answers: UInt64Array) -> None:
-        self.remaining = list(answers)
-
-    def __call__(self, n: int) -> UInt64Array:
-        answer = self.remaining.pop(0)
-        assert len(answer) == n
-        return answer
 
 
 def every_prefix() -> UInt64Array:
@@ -55,7 +42,7 @@ def test_bit_probability_is_threshold_over_2_to_64(threshold: int) -> None:
     """
     rest = (threshold << 8) % 2**64
     for last in {0, max(rest - 1, 0), rest, 2**64 - 1}:
-        source = Crafted(every_prefix(), np.array([last], dtype=np.uint64))
+        source = Crafted(every_prefix(), [last])
         rows = unary_rows(1, 256, threshold, source)
         assert ones(rows) == (threshold >> 56) + (last < rest)
         assert not source.remaining

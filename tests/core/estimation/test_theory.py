@@ -25,10 +25,17 @@ def sum_pmf(groups: list[tuple[int, float]]) -> np.ndarray:
     return pmf
 
 
+def estimate_law(
+    oracle: FrequencyOracle, groups: list[tuple[int, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact law of the count, and the frequency estimated from each count."""
+    pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
+    return pmf, (np.arange(pmf.size) / n - oracle.q) / (oracle.p - oracle.q)
+
+
 def moments(oracle: FrequencyOracle, groups: list[tuple[int, float]]) -> tuple[float, float]:
     """Return mean and variance of the frequency estimated from the exact law of the count."""
-    pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
-    values = (np.arange(pmf.size) / n - oracle.q) / (oracle.p - oracle.q)
+    pmf, values = estimate_law(oracle, groups)
     mean = (pmf * values).sum()
     return float(mean), float((pmf * (values - mean) ** 2).sum())
 
@@ -41,8 +48,7 @@ def cdf_distance(
     The exact cdf is a staircase and the normal cdf rises, so the greatest distance is at a step,
     just before it or at it.
     """
-    pmf, n = sum_pmf(groups), sum(number for number, _ in groups)
-    values = (np.arange(pmf.size) / n - oracle.q) / (oracle.p - oracle.q)
+    pmf, values = estimate_law(oracle, groups)
     normal = stats.norm.cdf(values, law.mean[v], np.sqrt(law.variance[v]))
     at = np.cumsum(pmf)
     before = at - pmf

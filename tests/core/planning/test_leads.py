@@ -1,6 +1,7 @@
 """Leads that are safe from malicious reports: the planner against certificates of counts."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,11 @@ def tolerance_of_counts(
     oracle = frequency_oracle(protocol, epsilon, frequencies.size)
     counts = n * (oracle.q + (oracle.p - oracle.q) * frequencies)
     return Certificate(Evidence(oracle, counts, n, 1 - 0.95), 0.0, 0.95).tolerance(Ahead(0, 1))
+
+
+def only_round(request: PlanRequest, protocol: str) -> Any:
+    (planned,) = plan(request, [protocol]).rounds
+    return planned
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -42,22 +48,19 @@ def test_share_a_lead_is_safe_from_is_the_certificates(
     frequencies = np.full(d, (1 - 2 * first + lead) / max(d - 2, 1))
     frequencies[:2] = first, first - lead
     expected = tolerance_of_counts(protocol, epsilon, n, frequencies)
-    leads = Leads(frequency_oracle(protocol, epsilon, d), n, frequency)
+    leads: Any = Leads(frequency_oracle(protocol, epsilon, d), n, frequency)
     share = leads.tolerance(lead)
     if expected is None:
         assert share is None
         return
     assert share == pytest.approx(expected, abs=2e-9)
-    safe = leads.least_safe(expected)
-    assert safe is not None
-    assert safe == pytest.approx(lead, abs=1e-6)
+    assert leads.least_safe(expected) == pytest.approx(lead, abs=1e-6)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_without_noise_a_lead_bears_a_share_of_p_minus_q(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 1.0, 4)
-    share = Leads(oracle, 10**12).tolerance(0.3)
-    assert share is not None
+    share: Any = Leads(oracle, 10**12).tolerance(0.3)
     # Frequencies that sum to one prove a little more, and the noise a little less.
     assert 0.3 * (oracle.p - oracle.q) - 1e-4 <= share <= 0.5 * (oracle.p - oracle.q)
     grid = np.array([Leads(oracle, n).tolerance(0.3) or 0.0 for n in (100, 10**4, 10**6, 10**12)])
@@ -68,8 +71,7 @@ def test_without_noise_a_lead_bears_a_share_of_p_minus_q(protocol: str) -> None:
 def test_least_epsilon_protects_the_lead_and_less_does_not(protocol: str) -> None:
     request = PlanRequest(domain_size=20, users=100_000, lead=0.05, beta=0.01)
     assert request.solved == "epsilon"
-    (planned,) = plan(request, [protocol]).rounds
-    assert planned.epsilon is not None
+    planned = only_round(request, protocol)
     assert planned.standard_error is not None
     assert planned.safe_lead == pytest.approx(0.05, abs=1e-9)
     below = frequency_oracle(protocol, planned.epsilon * 0.999, 20)
@@ -80,22 +82,18 @@ def test_least_epsilon_protects_the_lead_and_less_does_not(protocol: str) -> Non
 def test_lead_and_error_are_both_met() -> None:
     fields = {"domain_size": 20, "users": 100_000, "beta": 0.01}
     lead, error, both = (
-        plan(PlanRequest(**fields, **more), ["oue"]).rounds[0].epsilon  # type: ignore[arg-type]
+        only_round(PlanRequest(**fields, **more), "oue").epsilon  # type: ignore[arg-type]
         for more in ({"lead": 0.05}, {"error": 0.001}, {"lead": 0.05, "error": 0.001})
     )
-    assert lead is not None
-    assert error is not None
     assert both == max(lead, error)
 
 
 def test_users_and_items_follow_from_a_lead() -> None:
-    (few,) = plan(PlanRequest(domain_size=20, epsilon=2.0, lead=0.05, beta=0.01), ["oue"]).rounds
-    assert few.users is not None
+    few = only_round(PlanRequest(domain_size=20, epsilon=2.0, lead=0.05, beta=0.01), "oue")
     oracle = frequency_oracle("oue", 2.0, 20)
     assert Leads(oracle, few.users).is_safe(0.05, 0.01)
     assert not Leads(oracle, few.users - 1).is_safe(0.05, 0.01)
-    (largest,) = plan(PlanRequest(users=10**6, epsilon=2.0, lead=0.05, beta=0.01), ["grr"]).rounds
-    assert largest.domain_size is not None
+    largest = only_round(PlanRequest(users=10**6, epsilon=2.0, lead=0.05, beta=0.01), "grr")
     assert Leads(frequency_oracle("grr", 2.0, largest.domain_size), 10**6).is_safe(0.05, 0.01)
     more = frequency_oracle("grr", 2.0, largest.domain_size + 1)
     assert not Leads(more, 10**6).is_safe(0.05, 0.01)
@@ -132,8 +130,7 @@ def test_every_plan_states_the_safe_lead() -> None:
 def test_the_worst_attack_on_a_tie_stays_below_the_safe_lead() -> None:
     """Otherwise a lead that attackers made would count as safe; noise is the rest of it."""
     oracle, n, share = frequency_oracle("oue", 2.0, 20), 10**6, 0.01
-    lead = Leads(oracle, n).least_safe(share)
-    assert lead is not None
+    lead: Any = Leads(oracle, n).least_safe(share)
     honest = np.full(20, (1 - 0.1) / 18)
     honest[:2] = 0.05, 0.05  # a tie: nobody is ahead
     counts = (1 - share) * n * (oracle.q + (oracle.p - oracle.q) * honest)

@@ -64,7 +64,7 @@ def test_thresholds_fit_a_word_and_keep_more_than_chance(epsilon: float, k: int)
 class Crafted:
     """A source that answers each request with the next of these lists of words."""
 
-    def __init__(self, *answers: list[int]) -> None:
+    def __init__(self, *answers: list[int] | UInt64Array) -> None:
         self.remaining = list(answers)
 
     def __call__(self, n: int) -> UInt64Array:
