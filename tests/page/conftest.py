@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = {"wide": 1280, "phone": 390}
 
 _STATUS = re.compile(r"Failed to load resource: the server responded with a status of (\d+)")
@@ -198,3 +199,13 @@ def serious(page: "Page", *, scheme: str = "light") -> list[str]:
         if rule["impact"] in ("serious", "critical")
         for node in rule["nodes"]
     ]
+
+
+def check_looks(page: "Page") -> None:
+    """Check that a page fits each width and has no serious finding in either theme."""
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS.values():
+            page.set_viewport_size({"width": width, "height": 900})
+            assert overflow(page) <= 0, "only tables and charts scroll sideways"
+        assert serious(page, scheme=scheme) == []

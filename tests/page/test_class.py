@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.page.conftest import WIDTHS, Visitor, expect, overflow, serious
+from tests.page.conftest import Visitor, check_looks, expect, overflow, serious
 
 from ldprecover_cli.classroom.server import ClassServer, class_server, network_address
 from ldprecover_client import Client, submit_reports
@@ -57,7 +57,4 @@ def test_phone_answers_and_the_teacher_attacks_and_recovers(
     legend = page.locator("figure .legend").first
     expect(legend).to_contain_text("ldprecover")
     expect(legend).to_contain_text("truth")
-    for width in WIDTHS.values():
-        page.set_viewport_size({"width": width, "height": 900})
-        assert overflow(page) <= 0
-    assert serious(page) == []
+    check_looks(page)

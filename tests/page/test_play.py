@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.demo.conftest import token_of
 from tests.conftest import ServerProcess
-from tests.page.conftest import WIDTHS, Visit, Visitor, expect, overflow, serious
+from tests.page.conftest import Visit, Visitor, check_looks, expect
 
 from ldprecover_cli.demo.server import DemoServer, demo_server
 from ldprecover_client import Client
@@ -52,12 +52,7 @@ def test_play_leads_to_its_round_and_verdict(demo: DemoServer, visit: Visit) -> 
     page.get_by_text("Methods and tests").click()
     expect(page.get_by_text("102 items read.")).to_be_visible()
     expect(page.get_by_role("table", name="Scores against the truth")).to_be_visible()
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        for width in WIDTHS.values():
-            page.set_viewport_size({"width": width, "height": 900})
-            assert overflow(page) <= 0
-        assert serious(page, scheme=scheme) == []
+    check_looks(page)
     expect(page.get_by_role("button", name="Key: admin")).to_be_visible()
     secrets = (token_of(demo.link), demo.key)
     assert not any(secret in url for url in visitor.requests for secret in secrets)

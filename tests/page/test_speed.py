@@ -118,9 +118,11 @@ def test_ten_thousand_items_have_no_long_task(
     assert page.locator(".rows[role=table] .line").count() < 60
 
 
-def test_watching_page_polls_every_three_seconds(
+@pytest.fixture
+def watching(
     new_visitor: Callable[..., Visitor], server: ServerProcess
-) -> None:
+) -> tuple[Visitor, "Page", str]:
+    """A visitor who has all of an open round on the page, and the round's id."""
     opened = server.open_round("grr", epsilon=1.0, domain_size=8)
     report(server, opened, 200)
     visitor = new_visitor(server.url)
@@ -131,6 +133,11 @@ def test_watching_page_polls_every_three_seconds(
     page.get_by_text("Methods and tests").click()
     page.get_by_text("false-alarm rate").wait_for()
     page.get_by_role("heading", name="Needs targets").wait_for()
+    return visitor, page, opened["id"]
+
+
+def test_watching_page_polls_every_three_seconds(watching: tuple[Visitor, "Page", str]) -> None:
+    visitor, page, id = watching
     with page.expect_response("**/stats"):
         page.clock.pause_at(page.evaluate("Date.now()") + 5000)
     before = len(visitor.requests)
@@ -148,24 +155,11 @@ def test_watching_page_polls_every_three_seconds(
             seconds += 1
             assert seconds < 20
         assert seconds >= 3
-    assert set(asked()) <= {"stats", opened["id"], "healthz"}, (
-        "the round itself now and then, and no counts"
-    )
+    assert set(asked()) <= {"stats", id, "healthz"}, "the round itself now and then, and no counts"
 
 
-def test_hidden_page_polls_nothing(
-    new_visitor: Callable[..., Visitor], server: ServerProcess
-) -> None:
-    opened = server.open_round("grr", epsilon=1.0, domain_size=8)
-    report(server, opened, 200)
-    visitor = new_visitor(server.url)
-    page = visitor.page
-    page.clock.install()
-    page.goto(f"{visitor.url}/#/rounds/{opened['name']}")
-    page.locator("button[aria-label='CSV: Share of users by item']:enabled").wait_for()
-    page.get_by_text("Methods and tests").click()
-    page.get_by_text("false-alarm rate").wait_for()
-    page.get_by_role("heading", name="Needs targets").wait_for()
+def test_hidden_page_polls_nothing(watching: tuple[Visitor, "Page", str]) -> None:
+    visitor, page, _ = watching
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     # A request that was sent before is recorded before this one.
     page.evaluate("fetch('healthz').then((answer) => answer.text())")
