@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,19 +13,27 @@ from ldprecover_server.limits import ThreadPool
 pytestmark = pytest.mark.anyio
 
 
-async def test_cancelled_caller_leaves_queue_but_not_its_thread() -> None:
-    threads = ThreadPool(1)
+async def hold(
+    pool: ThreadPool, then: Callable[[], Any] = bool
+) -> tuple[asyncio.Task[Any], threading.Event]:
+    """Return a call that has begun, and the event that it waits for."""
     began, released = threading.Event(), threading.Event()
-    calls_made = []
 
-    def first() -> None:
+    def wait() -> None:
         began.set()
         released.wait()
-        calls_made.append("first")
+        then()
 
-    calls = [asyncio.create_task(threads.run(first))]
+    call = asyncio.create_task(pool.run(wait))
     await asyncio.to_thread(began.wait)
-    calls += [asyncio.create_task(threads.run(lambda: calls_made.append("second")))]
+    return call, released
+
+
+async def test_cancelled_caller_leaves_queue_but_not_its_thread() -> None:
+    threads = ThreadPool(1)
+    calls_made: list[str] = []
+    first, released = await hold(threads, lambda: calls_made.append("first"))
+    calls = [first, asyncio.create_task(threads.run(lambda: calls_made.append("second")))]
     await asyncio.sleep(0)
     for call in calls:
         call.cancel()
@@ -43,14 +53,7 @@ async def test_errors_reach_the_caller_and_drain_waits() -> None:
     threads = ThreadPool(2)
     with pytest.raises(KeyError):
         await threads.run(fail)
-    began, released = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        began.set()
-        released.wait()
-
-    call = asyncio.create_task(threads.run(wait))
-    await asyncio.to_thread(began.wait)
+    call, released = await hold(threads)
     await threads.drain(0.01)
     assert not call.done()
     released.set()
@@ -60,14 +63,7 @@ async def test_errors_reach_the_caller_and_drain_waits() -> None:
 
 async def test_full_pool_counts_calls_of_cancelled_callers() -> None:
     pool = ThreadPool(1, waiting=1)
-    began, released = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        began.set()
-        released.wait()
-
-    first = asyncio.create_task(pool.run(wait))
-    await asyncio.to_thread(began.wait)
+    first, released = await hold(pool)
     second = asyncio.create_task(pool.run(lambda: None))
     await asyncio.sleep(0)
     first.cancel()
@@ -81,18 +77,9 @@ async def test_full_pool_counts_calls_of_cancelled_callers() -> None:
 
 async def test_call_without_free_thread_times_out() -> None:
     """The one that has begun is waited for."""
-    calls_made = []
-
+    calls_made: list[str] = []
     pool = ThreadPool(1, seconds=0.05)
-    began, released = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        began.set()
-        released.wait()
-        calls_made.append("first")
-
-    first = asyncio.create_task(pool.run(wait))
-    await asyncio.to_thread(began.wait)
+    first, released = await hold(pool, lambda: calls_made.append("first"))
     with pytest.raises(BusyError, match=r"free in 0\.05 seconds"):
         await pool.run(lambda: calls_made.append("second"))
     released.set()
