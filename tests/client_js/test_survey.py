@@ -5,7 +5,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,6 +95,17 @@ def survey(site: str, service: ServerProcess, round_: str, **more: str) -> str:
     return f"{site}/example/survey.html?server={service.url}&round={round_}{query}"
 
 
+Begin = Callable[..., Any]
+
+
+@pytest.fixture
+def begin(visitor: Visitor, service: ServerProcess, site: str) -> Begin:
+    """Open a round, and return a page with its survey."""
+    return lambda *options, **fields: visitor.open(
+        survey(site, service, service.open_round(*options, **fields)["id"])
+    )
+
+
 def press(page: Any, answer: str) -> None:
     page.get_by_label(answer, exact=True).check()
     page.get_by_role("button", name="Report").click()
@@ -122,16 +133,13 @@ def test_survey_reports_once(visitor: Visitor, service: ServerProcess, site: str
     assert visitor.wrong == []
 
 
-def test_survey_shows_the_texts_of_the_round(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
+def test_survey_shows_the_texts_of_the_round(begin: Begin, visitor: Visitor) -> None:
     texts: dict[str, Any] = {
         "question": "Which <b>soup</b>?",
         "title": "Lunch",
         "thanks": "Merci !",
     }
-    opened = service.open_round(items=["pea", "leek"], **texts)
-    page = visitor.open(survey(site, service, opened["id"]))
+    page = begin(items=["pea", "leek"], **texts)
     page.get_by_role("heading", name="Which <b>soup</b>?").wait_for()
     assert page.locator("#question").get_attribute("lang") == ""
     assert page.title() == "Lunch"
@@ -143,8 +151,7 @@ def test_survey_shows_the_texts_of_the_round(
         return (await new Ledger(browserStore()).entries()).map((each) => each.question);
     }"""
     assert page.evaluate(entries) == ["Which <b>soup</b>?"]
-    opened = service.open_round(items=["pea", "leek"], title="Lunch")
-    page = visitor.open(survey(site, service, opened["id"]))
+    page = begin(items=["pea", "leek"], title="Lunch")
     page.get_by_role("heading", name="Lunch").wait_for()
     assert visitor.wrong == []
 
@@ -210,9 +217,8 @@ def test_lost_response_repeats_report(visitor: Visitor, service: ServerProcess, 
     assert all("net::ERR_FAILED" in text for text in visitor.wrong)
 
 
-def test_survey_fits_window(visitor: Visitor, service: ServerProcess, site: str) -> None:
-    opened = service.open_round(items=["soup", "salad", 20 * "a long answer ", 200 * "x"])
-    page = visitor.open(survey(site, service, opened["id"]))
+def test_survey_fits_window(begin: Begin) -> None:
+    page = begin(items=["soup", "salad", 20 * "a long answer ", 200 * "x"])
     press(page, "soup")
     says(page, THANKS)
     for width in (1280, 390):
@@ -268,12 +274,9 @@ def test_survey_of_closed_round_shows_no_form(
     assert page.get_by_role("button", name="Report").count() == 0
 
 
-def test_survey_of_many_items_is_searched(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
+def test_survey_of_many_items_is_searched(begin: Begin, visitor: Visitor) -> None:
     items = ["Łódź", "São Paulo", "Sao Tome", *map("Straße {}".format, range(9_997))]
-    opened = service.open_round("olh", items=items)
-    page = visitor.open(survey(site, service, opened["id"]))
+    page = begin("olh", items=items)
     field = page.get_by_role("combobox", name="Your answer")
     options = page.get_by_role("option")
     field.fill("STRASSE 99")
@@ -307,9 +310,10 @@ def test_survey_of_many_items_is_searched(
     assert visitor.wrong == []
 
 
-def test_survey_names_active_option(visitor: Visitor, service: ServerProcess, site: str) -> None:
-    opened = service.open_round(domain_size=15)
-    page = visitor.open(survey(site, service, opened["id"]))
+def test_survey_names_active_option(
+    begin: Begin, visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    page = begin(domain_size=15)
     field = page.get_by_role("combobox")
     field.click()
     assert page.get_by_role("option").count() == 15
@@ -338,11 +342,8 @@ def test_survey_names_active_option(visitor: Visitor, service: ServerProcess, si
         (2.0, 2, "protects you little"),
     ],
 )
-def test_survey_promises_what_holds(
-    visitor: Visitor, service: ServerProcess, site: str, epsilon: float, d: int, sentence: str
-) -> None:
-    opened = service.open_round("grr", epsilon, domain_size=d)
-    page = visitor.open(survey(site, service, opened["id"]))
+def test_survey_promises_what_holds(begin: Begin, epsilon: float, d: int, sentence: str) -> None:
+    page = begin("grr", epsilon, domain_size=d)
     page.get_by_text(sentence).wait_for()
     page.get_by_text("How private is this?").click()
     times = float(f"{math.exp(epsilon):.3g}")
@@ -352,11 +353,8 @@ def test_survey_promises_what_holds(
     assert f"guesses right in {rate:.3g} % of cases; blind, in {100 / d:.3g} %" in exact
 
 
-def test_survey_of_too_high_epsilon_shows_no_form(
-    visitor: Visitor, service: ServerProcess, site: str
-) -> None:
-    opened = service.open_round("grr", 3.0)
-    page = visitor.open(survey(site, service, opened["id"]))
+def test_survey_of_too_high_epsilon_shows_no_form(begin: Begin) -> None:
+    page = begin("grr", 3.0)
     page.get_by_text("This round asks for ε = 3. This survey sends no report above 2.").wait_for()
     assert page.get_by_role("button", name="Report").count() == 0
 

@@ -1,5 +1,6 @@
 """A real browser on a real server; one page serves all tests of this folder, emptied for each."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         Locator,
         Page,
         Request,
+        Route,
     )
 
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")
@@ -83,6 +85,27 @@ class Visitor:
         self.page.goto("about:blank")  # else another hash would not load anything
         self.page.goto(f"{self.url}/{path}")
         return self.page
+
+    def refuse(self, pattern: str, status: int, title: str, detail: str) -> None:
+        """Answer these requests with a problem."""
+        self.expects |= {status}
+        body = json.dumps({"title": title, "detail": detail})
+        answer: dict[str, Any] = {"status": status, "body": body}
+        self.context.route(
+            pattern,
+            lambda route: route.fulfill(content_type="application/problem+json", **answer),
+        )
+
+    def amend(self, pattern: str, change: Callable[[Any], object]) -> None:
+        """Change the bodies of these answers."""
+
+        def fulfill(route: "Route") -> None:
+            response = route.fetch()
+            body = response.json()
+            change(body)
+            route.fulfill(response=response, json=body)
+
+        self.context.route(pattern, fulfill)
 
     def leave(self) -> None:
         """Remove all state before the next visitor of the same page."""

@@ -182,7 +182,7 @@ def test_impossible_share_proposes_a_larger_one(
 
 def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:
     """The reason of the failure is shown until the certificate proves that reports are fake."""
-    visitor.expects = {409, 422}
+    visitor.expects = {409}
     opened = server.open_round("oue", items=CITIES, epsilon=3.0)
     every = np.packbits(np.ones((4000, len(CITIES)), bool), axis=1, bitorder="little")
     assert server.submit(opened["id"], wire.pack(every)).status_code == 202
@@ -195,14 +195,8 @@ def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess)
         else:
             waiting.append(route)
 
-    problem = {"title": "Invalid parameter", "detail": "nothing is left"}
     visitor.context.route("**/certificate", hold)
-    visitor.context.route(
-        "**/recover",
-        lambda route: route.fulfill(
-            status=422, body=json.dumps(problem), content_type="application/problem+json"
-        ),
-    )
+    visitor.refuse("**/recover", 422, "Invalid parameter", "nothing is left")
     page = visitor.open(f"#/rounds/{opened['name']}")
     lead = page.locator(".lead")
     expect(lead).to_contain_text("The test failed: Invalid parameter: nothing is left")
@@ -215,14 +209,7 @@ def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess)
 
 
 def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) -> None:
-    visitor.expects = {503}
-    problem = {"title": "Too many analyses queued", "detail": "try again soon"}
-    visitor.context.route(
-        CERTIFICATE,
-        lambda route: route.fulfill(
-            status=503, body=json.dumps(problem), content_type="application/problem+json"
-        ),
-    )
+    visitor.refuse(CERTIFICATE, 503, "Too many analyses queued", "try again soon")
     page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     panel(page).get_by_text("Too many analyses queued: try again soon.").wait_for()
     visitor.context.unroute(CERTIFICATE)
@@ -240,14 +227,7 @@ def test_round_of_numbers_states_their_mean(visitor: Visitor, server: ServerProc
 def test_protocol_that_is_not_certified_shows_no_panel(
     visitor: Visitor, honest: dict[str, Any]
 ) -> None:
-    visitor.expects = {422}
-    problem = {"title": "Invalid parameter", "detail": "toy lacks one q for all items"}
-    visitor.context.route(
-        CERTIFICATE,
-        lambda route: route.fulfill(
-            status=422, body=json.dumps(problem), content_type="application/problem+json"
-        ),
-    )
+    visitor.refuse(CERTIFICATE, 422, "Invalid parameter", "toy lacks one q for all items")
     page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     page.get_by_role("article").get_by_text("The nearest probability distribution").wait_for()
     expect(panel(page)).to_be_hidden()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.conftest import ADMIN_KEY, ServerProcess
+from tests.conftest import ServerProcess
 from tests.page.conftest import Visitor, expect
 from tests.page.rounds import MARKUP, report
 from tests.page.test_rounds import act, card, give_key
@@ -17,9 +17,7 @@ def open_form(server: ServerProcess, name: str, k: int) -> None:
         for i in range(k)
     ]
     new = {"name": name, "title": MARKUP, "assign": "client", "rounds": rounds}
-    server.post(
-        "/forms", json=new, headers={"Authorization": f"Bearer {ADMIN_KEY}"}
-    ).raise_for_status()
+    server.post("/forms", json=new, headers=server.admin).raise_for_status()
 
 
 def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 import re
 from pathlib import Path
@@ -115,11 +114,7 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
         "raised": [19, 0],
     }
 
-    def add_verdict(route: "Route") -> None:
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"verdict": verdict})
-
-    visitor.context.route(f"**/rounds/{attacked['name']}", add_verdict)
+    visitor.amend(f"**/rounds/{attacked['name']}", lambda body: body.update(verdict=verdict))
     with visitor.page.expect_request("**/recover") as recover:
         page = visitor.open(f"#/rounds/{attacked['name']}")
     assert "prefer" not in recover.value.headers
@@ -253,11 +248,7 @@ def test_alarm_and_proof_outweigh_what_a_recovery_concludes(visitor: Visitor) ->
 
 
 def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    def enlarge(route: "Route") -> None:
-        response = route.fetch()
-        route.fulfill(response=response, json=response.json() | {"n": 2_000_001})
-
-    visitor.context.route("**/frequencies", enlarge)
+    visitor.amend("**/frequencies", lambda body: body.update(n=2_000_001))
     page = visitor.open(f"#/rounds/{attacked['name']}")
     expect(page.locator(".lead")).to_have_text(
         "More than 2,000,000 reports are tested only when you ask."
@@ -605,19 +596,7 @@ def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -
 
 
 def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    visitor.expects = {503}
-    problem = {
-        "type": "/docs/errors#busy",
-        "title": "Too many analyses queued",
-        "status": 503,
-        "detail": "try again soon",
-    }
-    visitor.context.route(
-        "**/recover",
-        lambda route: route.fulfill(
-            status=503, body=json.dumps(problem), content_type="application/problem+json"
-        ),
-    )
+    visitor.refuse("**/recover", 503, "Too many analyses queued", "try again soon")
     page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover")
     expect(page.locator(".lead")).to_contain_text("Too many analyses queued: try again soon.")
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="ldprecover"))

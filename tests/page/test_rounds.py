@@ -38,9 +38,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     }
     names = {attack: server.open_round()["name"] for attack in verdicts}
 
-    def add_verdicts(route: "Route") -> None:
-        response = route.fetch()
-        body = response.json()
+    def add_verdicts(body: Any) -> None:
         for attack, name in names.items():
             for round in body["rounds"]:
                 if round["name"] == name:
@@ -59,9 +57,8 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
                             for item in (0, 1, 2)
                         ],
                     }
-        route.fulfill(response=response, json=body)
 
-    visitor.context.route("**/rounds?**", add_verdicts)
+    visitor.amend("**/rounds?**", add_verdicts)
     page = visitor.open("#/rounds")
     for attack, name in names.items():
         expect(card(page, name)).to_contain_text(verdicts[attack])
@@ -95,9 +92,7 @@ def test_label_of_other_direction_keeps_the_numbers_apart(
     hebrew, disguised = "שלום", "\u202eerehwyna %99"
     names = {server.open_round()["name"]: label for label in (hebrew, disguised)}
 
-    def add_verdicts(route: "Route") -> None:
-        response = route.fetch()
-        body = response.json()
+    def add_verdicts(body: Any) -> None:
         for round in body["rounds"]:
             if label := names.get(round["name"]):
                 round["verdict"] = {
@@ -108,9 +103,8 @@ def test_label_of_other_direction_keeps_the_numbers_apart(
                     "raised": [0],
                     "top": [{"item": 0, "label": label, "estimate": 0.91}],
                 }
-        route.fulfill(response=response, json=body)
 
-    visitor.context.route("**/rounds?**", add_verdicts)
+    visitor.amend("**/rounds?**", add_verdicts)
     page = visitor.open("#/rounds")
     for name, label in names.items():
         leader = card(page, name).locator(".top span")
