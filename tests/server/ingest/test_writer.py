@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.conftest import ADMIN_KEY, PACKED
+from tests.conftest import PACKED
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import GRR, frequency_oracle
@@ -23,14 +23,10 @@ from ldprecover_server.storage.schema import submission_keys
 
 Post = tuple[str, str, dict[str, Any]]
 
-ADMIN = {
-    "Authorization": f"Bearer {ADMIN_KEY}"
-}  # its holder may send several reports in one request
-
 
 def post(id: str, items: Sequence[int], key: str | None = None) -> Post:
     """Return the request that submits these GRR reports."""
-    headers = PACKED | ADMIN | ({"Idempotency-Key": key} if key is not None else {})
+    headers = PACKED | InProcess.admin | ({"Idempotency-Key": key} if key is not None else {})
     packed = np.array(items, dtype="<u4").tobytes()
     return "POST", f"/rounds/{id}/reports", {"content": packed, "headers": headers}
 
