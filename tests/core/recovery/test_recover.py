@@ -17,6 +17,7 @@ from ldprecover import (
     OUE,
     FrequencyOracle,
     ParameterError,
+    Recovery,
     RecoveryRequest,
     Tally,
     project_simplex,
@@ -36,6 +37,10 @@ def poisoned_of(oracle: FrequencyOracle) -> st.SearchStrategy[np.ndarray]:
     return st.lists(st.integers(0, 1000), min_size=d, max_size=d).map(
         lambda c: oracle.estimate(c, 1000)
     )
+
+
+def ldprecover(oracle: FrequencyOracle, frequencies: Any, **fields: Any) -> Recovery:
+    return recover(oracle, frequencies, RecoveryRequest("ldprecover", **fields))
 
 
 SMALL = [GRR(0.5, 2), GRR(0.5, 12), OUE(2, 5), OLH(1, 12, 4)]
@@ -65,7 +70,7 @@ def test_ldprecover_is_algorithm_1(
 ) -> None:
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     s = (1 - oracle.q * oracle.domain_size) / (oracle.p - oracle.q)
-    result = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=eta))
+    result = ldprecover(oracle, f_z, eta=eta)
     assert result.malicious_sum == s
     assert result.malicious.sum() == pytest.approx(s)
     np.testing.assert_allclose(result.recovered, algorithm_1(f_z, s, eta), rtol=0, atol=1e-10)
@@ -81,7 +86,7 @@ def test_malicious_sum_has_no_effect_on_large_positive_estimates(
     """
     f_z = data.draw(poisoned_of(oracle).filter(lambda f: (f > 0).any()))
     positive = (1 + eta) * f_z[f_z > 0].sum()
-    result = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=eta))
+    result = ldprecover(oracle, f_z, eta=eta)
     if oracle.protocol == "grr" or min(positive, positive - eta * oracle.laws.malicious_sum) >= 1:
         np.testing.assert_allclose(
             result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-10
@@ -96,7 +101,7 @@ def test_malicious_sum_matters_for_small_positive_estimates() -> None:
     oracle = OUE(0.5, 20)
     f_z = np.full(20, -0.3)
     f_z[4], f_z[9] = 0.02, -0.01
-    result = recover(oracle, f_z, RecoveryRequest("ldprecover", eta=0.2))
+    result = ldprecover(oracle, f_z, eta=0.2)
     assert result.recovered[4] == 1
     assert project_simplex(1.2 * f_z)[9] > 0.2
     assert not any(SAME in note for note in result.notes)
@@ -128,11 +133,7 @@ def test_targeted_models_sum_to_s_with_their_own_totals(
     d, r, q, gap = 102, len(unique), oracle.q, oracle.p - oracle.q
     others = np.setdiff1d(np.arange(d), unique)
     for model, others_total in (("paper", -q * d / gap), ("exact", -q * (d - r) / gap)):
-        result = recover(
-            oracle,
-            np.zeros(d),
-            RecoveryRequest("ldprecover", targets=targets, malicious_model=model),
-        )
+        result = ldprecover(oracle, np.zeros(d), targets=targets, malicious_model=model)
         malicious = result.malicious
         assert malicious.sum() == pytest.approx(result.malicious_sum, abs=1e-9)
         assert malicious[others].sum() == pytest.approx(others_total)
@@ -151,15 +152,9 @@ def test_note_states_the_excess_of_the_printed_model(oracle: FrequencyOracle, ex
     """
     by_hand = 1 + 10 * oracle.q * 102 / 92
     assert f"{by_hand:.3g}" == excess
-    printed = recover(
-        oracle, np.full(102, 1 / 102), RecoveryRequest("ldprecover", targets=range(10))
-    )
+    printed = ldprecover(oracle, np.full(102, 1 / 102), targets=range(10))
     assert any(f"{excess} times" in note for note in printed.notes)
-    exact = recover(
-        oracle,
-        np.full(102, 1 / 102),
-        RecoveryRequest("ldprecover", targets=range(10), malicious_model="exact"),
-    )
+    exact = ldprecover(oracle, np.full(102, 1 / 102), targets=range(10), malicious_model="exact")
     assert not any("times" in note and "printed" in note for note in exact.notes)
 
 
@@ -169,10 +164,8 @@ def test_exact_model_inverts_a_noiseless_attack(oracle: FrequencyOracle) -> None
     f = 1 / np.arange(1, d + 1)
     f /= f.sum()
     f_y = oracle.estimate(np.eye(d)[-1], 1)
-    result = recover(
-        oracle,
-        (f + 0.05 * f_y) / 1.05,
-        RecoveryRequest("ldprecover", eta=0.05, targets=[d - 1], malicious_model="exact"),
+    result = ldprecover(
+        oracle, (f + 0.05 * f_y) / 1.05, eta=0.05, targets=[d - 1], malicious_model="exact"
     )
     tolerance = 1e-12 * max(1, np.abs(f_y).max())
     np.testing.assert_allclose(result.recovered, f, rtol=0, atol=tolerance)
@@ -203,7 +196,7 @@ def test_frequencies_are_finite_and_of_the_rounds_items(frequencies: Any) -> Non
 def test_counts_are_refused_in_place_of_frequencies() -> None:
     for frequencies in ([1.7e308, 0, 0], [50.0, 30.0, 20.0]):
         with pytest.raises(ParameterError, match=r"such frequencies: `oracle\.estimate` takes"):
-            recover(OUE(1, 3), frequencies, RecoveryRequest("ldprecover", eta=10))
+            ldprecover(OUE(1, 3), frequencies, eta=10)
 
 
 SUPPORT = np.full(9, 0.5)
@@ -306,10 +299,7 @@ def test_rejects_all_items_as_targets() -> None:
 
 def test_models_are_the_same_without_targets() -> None:
     oracle, f_z = OUE(0.5, 8), np.linspace(-1, 1, 8)
-    paper, exact = (
-        recover(oracle, f_z, RecoveryRequest("ldprecover", malicious_model=model))
-        for model in ("paper", "exact")
-    )
+    paper, exact = (ldprecover(oracle, f_z, malicious_model=model) for model in ("paper", "exact"))
     assert paper.recovered.tolist() == exact.recovered.tolist()
     assert any("the malicious models paper and exact are the same" in note for note in exact.notes)
 
@@ -330,9 +320,7 @@ def test_result_is_the_projection_of_its_genuine_frequencies(
     d = oracle.domain_size
     f_z = data.draw(poisoned_of(oracle))
     targets = data.draw(st.lists(st.integers(0, d - 1), max_size=d - 1))
-    result = recover(
-        oracle, f_z, RecoveryRequest("ldprecover", eta=eta, targets=targets, malicious_model=model)
-    )
+    result = ldprecover(oracle, f_z, eta=eta, targets=targets, malicious_model=model)
     assert (result.recovered >= 0).all()
     assert result.recovered.sum() == pytest.approx(1, abs=1e-12)
     np.testing.assert_array_equal(result.poisoned, f_z)
@@ -349,7 +337,7 @@ def test_result_is_the_projection_of_its_genuine_frequencies(
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, 2), OUE(1.0, 2), OLH(1.0, 2, 4)])
 def test_of_two_items_the_paper_stretches_the_mean_and_says_so(oracle: FrequencyOracle) -> None:
-    result = recover(oracle, [0.35, 0.65], RecoveryRequest("ldprecover", eta=0.2))
+    result = ldprecover(oracle, [0.35, 0.65], eta=0.2)
     assert result.recovered[1] - result.recovered[0] == pytest.approx(1.2 * 0.3)
     assert any("multiplies the difference" in note for note in result.notes)
     for request in (
@@ -358,5 +346,5 @@ def test_of_two_items_the_paper_stretches_the_mean_and_says_so(oracle: Frequency
     ):
         notes = recover(oracle, [0.35, 0.65], request).notes
         assert not any("multiplies the difference" in note for note in notes)
-    three = recover(GRR(1.0, 3), [0.2, 0.3, 0.5], RecoveryRequest("ldprecover", eta=0.2))
+    three = ldprecover(GRR(1.0, 3), [0.2, 0.3, 0.5], eta=0.2)
     assert not any("multiplies the difference" in note for note in three.notes)
