@@ -14,17 +14,7 @@ from tests.randomness import rng
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_attacker import (
-    AA,
-    APA,
-    MGA,
-    MLA,
-    RPA,
-    Attack,
-    InputPoisoning,
-    Manip,
-    Several,
-)
+from ldprecover_attacker import AA, APA, MGA, MLA, RPA, Attack, InputPoisoning, Manip, Several
 
 R, BETA = 10, 0.05
 TARGETS = tuple(range(5, 105, 10))

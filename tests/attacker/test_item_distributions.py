@@ -22,8 +22,7 @@ def test_weights_are_a_distribution(attack: ItemAttack, d: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "d", "expected"),
-    [(None, 40, 20), (None, 41, 21), (None, 2, 1), (40, 40, 40)],
+    ("size", "d", "expected"), [(None, 40, 20), (None, 41, 21), (None, 2, 1), (40, 40, 40)]
 )
 def test_manip_is_uniform_on_half_the_items_by_default(
     size: int | None, d: int, expected: int

@@ -80,9 +80,7 @@ def test_report_too_small_for_targets_has_some() -> None:
 
 
 @pytest.mark.parametrize("oracle", [OUE(2.0, 21), OLH(2.0, 21, 9)], ids=repr)
-def test_rejects_targets_beyond_an_honest_report(
-    oracle: FrequencyOracle,
-) -> None:
+def test_rejects_targets_beyond_an_honest_report(oracle: FrequencyOracle) -> None:
     with pytest.raises(
         ParameterError, match=r"apa cannot hide 3 targets .* each must be at most 2"
     ):

@@ -32,13 +32,7 @@ def test_names_a_folder_that_should_be_a_file(
     assert sorted(Path().rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "serve --port 0",
-        "admin check",
-    ],
-)
+@pytest.mark.parametrize("command", ["serve --port 0", "admin check"])
 def test_names_a_database_that_is_not_a_file(run: Run, tmp_path: Path, command: str) -> None:
     Path("folder").mkdir()
     os.mkfifo("pipe")

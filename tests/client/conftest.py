@@ -17,13 +17,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
-from ldprecover_client import (
-    Client,
-    Ledger,
-    Reporter,
-    Retries,
-    UnansweredError,
-)
+from ldprecover_client import Client, Ledger, Reporter, Retries, UnansweredError
 from ldprecover_client._httpx import httpx
 
 settings.register_profile("ldprecover", deadline=None)

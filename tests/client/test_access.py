@@ -10,20 +10,9 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.client.conftest import (
-    Collector,
-    MakeReporter,
-    Send,
-    new_reporter,
-)
+from tests.client.conftest import Collector, MakeReporter, Send, new_reporter
 
-from ldprecover_client import (
-    AccessError,
-    ArgumentError,
-    ClientError,
-    Ledger,
-    RefusedError,
-)
+from ldprecover_client import AccessError, ArgumentError, ClientError, Ledger, RefusedError
 from ldprecover_client._httpx import httpx
 
 RIGHT, WRONG, WORSE, OTHER = (letter * 22 + "." + letter * 22 for letter in "rwxo")
@@ -50,13 +39,7 @@ def ticketed(collector: Collector):
     ],
 )
 def test_access_error_comes_before_perturbing(
-    collector: Collector,
-    reporter: MakeReporter,
-    monkeypatch,
-    access,
-    options,
-    needs,
-    words: str,
+    collector: Collector, reporter: MakeReporter, monkeypatch, access, options, needs, words: str
 ):
     collector.add(access=access)
     user = reporter(**options)

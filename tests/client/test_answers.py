@@ -216,13 +216,7 @@ def test_accepts_p_and_q_with_rounding_errors():
     assert close.p != oracle.p
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"accepted": 0},
-        {"round": None},
-    ],
-)
+@pytest.mark.parametrize("changes", [{"accepted": 0}, {"round": None}])
 def test_rejects_invalid_submission_response(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
         reader(Accepted)(answer(ACCEPTED | changes))
@@ -283,10 +277,7 @@ def test_frequencies_are_typed_and_show_labels():
     )
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"targets": [2]}, {"recovered": [1.0]}],
-)
+@pytest.mark.parametrize("changes", [{"targets": [2]}, {"recovered": [1.0]}])
 def test_rejects_invalid_recovery(changes: dict[str, Any]):
     with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
         read_recovery(answer(RECOVERY | changes))

@@ -171,10 +171,7 @@ def test_rate_limited_submission_waits_while_others_succeed(collector: Collector
             taken.wait(60)
         return collector.problem(429, "rate-limited", **{"Retry-After": "0"})
 
-    options = {
-        "answer": answer,
-        "retries": Retries(attempts=3, base=0, longest=0),
-    }
+    options = {"answer": answer, "retries": Retries(attempts=3, base=0, longest=0)}
 
     def moved(done: int, total: int) -> None:
         if done:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.client.conftest import Collector, Stub
-from tests.client.messages import (
-    VERSION,
-)
+from tests.client.messages import VERSION
 
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client import (
@@ -59,18 +57,8 @@ def time():
 def submit(collector: Collector, time: Time):
     """Submit PACKED under KEY to the collector's r1."""
 
-    def call(
-        round_="r1",
-        packed: bytes = PACKED,
-        key: str = KEY,
-        **options,
-    ):
-        options = {
-            "rng": Half(),
-            "clock": time.clock,
-            "sleep": time.sleep,
-            **options,
-        }
+    def call(round_="r1", packed: bytes = PACKED, key: str = KEY, **options):
+        options = {"rng": Half(), "clock": time.clock, "sleep": time.sleep, **options}
         with collector.client(**options) as server:
             return server.submit(round_, packed, key)
 

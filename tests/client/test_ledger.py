@@ -12,12 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldprecover_client import (
-    ArgumentError,
-    EpsilonSpentError,
-    Ledger,
-    LedgerError,
-)
+from ldprecover_client import ArgumentError, EpsilonSpentError, Ledger, LedgerError
 from ldprecover_client import ledger as ledger_module
 
 NEVER = 1.0e9

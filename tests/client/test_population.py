@@ -125,12 +125,7 @@ def test_bar_shows_progress_on_terminal(collector: Collector, capsys, monkeypatc
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_no_bar_without_terminal(
-    collector: Collector,
-    capsys,
-    monkeypatch,
-    closed,
-):
+def test_no_bar_without_terminal(collector: Collector, capsys, monkeypatch, closed):
     collector.add()
     monkeypatch.setenv("FORCE_COLOR", "1")
     if closed:

@@ -5,13 +5,7 @@ from tests.conftest import ServerProcess
 
 from ldprecover import Tally
 from ldprecover.rounds.tickets import assigned_round
-from ldprecover_client import (
-    Client,
-    Population,
-    RefusedError,
-    load_dataset,
-    submit_reports,
-)
+from ldprecover_client import Client, Population, RefusedError, load_dataset, submit_reports
 
 QUESTIONS = [
     {"question": f"Which {noun}?", "protocol": "grr", "epsilon": 1.0, "items": ("a", "b")}

@@ -62,11 +62,7 @@ def test_report_is_one_report(collector: Collector, reporter: MakeReporter, prot
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("value", ["Houston, TX", 3])
 def test_uses_operating_system_randomness(
-    collector: Collector,
-    reporter: MakeReporter,
-    protocol: str,
-    value,
-    monkeypatch,
+    collector: Collector, reporter: MakeReporter, protocol: str, value, monkeypatch
 ):
     """With the same bytes of os.urandom the oracle alone makes the same report."""
     oracle = RoundParameters(protocol, 0.5, collector.ITEMS).oracle
@@ -119,11 +115,7 @@ def test_report_is_in_ledger_before_send(
 
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
 def test_only_report_depends_on_value(
-    collector: Collector,
-    reporter: MakeReporter,
-    tmp_path: Path,
-    monkeypatch,
-    protocol: str,
+    collector: Collector, reporter: MakeReporter, tmp_path: Path, monkeypatch, protocol: str
 ):
     """If two values give the same report, requests and ledgers are equal too, to the bit.
 
@@ -152,10 +144,7 @@ def test_only_report_depends_on_value(
     assert witnessed[0] == witnessed[1]
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["Springfield", 4, True, 2.0, None],
-)
+@pytest.mark.parametrize("value", ["Springfield", 4, True, 2.0, None])
 def test_rejects_unknown_item_before_perturbing(
     collector: Collector, reporter: MakeReporter, value, monkeypatch
 ):
@@ -213,11 +202,7 @@ def test_str_is_label_and_int_is_index(collector: Collector, reporter: MakeRepor
     ("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)]
 )
 def test_round_for_numbers_takes_numbers(
-    collector: Collector,
-    reporter: MakeReporter,
-    monkeypatch,
-    value,
-    item,
+    collector: Collector, reporter: MakeReporter, monkeypatch, value, item
 ):
     """-1 and 1 give one item each; other numbers give either."""
     collector.add("grr", 0.5, items=("-1", "1"))

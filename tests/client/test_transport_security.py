@@ -2,13 +2,7 @@
 
 import pytest
 
-from ldprecover_client import (
-    Client,
-    InsecureTransportWarning,
-    Ledger,
-    Reporter,
-    http,
-)
+from ldprecover_client import Client, InsecureTransportWarning, Ledger, Reporter, http
 from ldprecover_client._httpx import httpx
 
 TICKET = "t" * 22 + "." + "t" * 22

@@ -138,9 +138,7 @@ def recovered(
 
     def run_on(client: object) -> Recovery:
         source = DatasetSource(
-            [dataset],
-            client,
-            progress=lambda *numbers: progress.append(numbers),
+            [dataset], client, progress=lambda *numbers: progress.append(numbers)
         )
         return recover(export.parameters.oracle, source, request, tally=export.tally)
 
@@ -151,8 +149,7 @@ def recovered(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "method"),
-    [("olh", "unmix"), ("oue", "fiad"), ("oue", "k-means")],
+    ("protocol", "method"), [("olh", "unmix"), ("oue", "fiad"), ("oue", "k-means")]
 )
 def test_recovery_on_a_cluster_is_that_of_one_process(
     tmp_path: Path, scheduler: str, protocol: str, method: str

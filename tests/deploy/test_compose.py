@@ -81,7 +81,7 @@ def test_only_servers_are_restarted() -> None:
 
 def test_only_the_proxy_is_published_locally() -> None:
     assert {name: service["ports"] for name, service in SERVICES.items() if "ports" in service} == {
-        "proxy": ["127.0.0.1:${LDPRECOVER_PORT:-8000}:8000"],
+        "proxy": ["127.0.0.1:${LDPRECOVER_PORT:-8000}:8000"]
     }
 
 

@@ -24,10 +24,7 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
 # A page shows these in full; here fewer users do.
-_SHORTER = {
-    "ldprecover demo": " --users 500",
-    "ldprecover sim users cities": " --users 2000",
-}
+_SHORTER = {"ldprecover demo": " --users 500", "ldprecover sim users cities": " --users 2000"}
 # What a reader does before anything else; the tests run where it has been done.
 _DONE = re.compile(
     r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve( --open)?"

@@ -179,9 +179,7 @@ def test_rejects_unreadable_parquet_file(tmp_path: Path) -> None:
             dataset_of(tmp_path / f"{name}.parquet", "pet")
 
 
-def test_csv_and_shipped_data_equal_the_clients(
-    tmp_path: Path,
-) -> None:
+def test_csv_and_shipped_data_equal_the_clients(tmp_path: Path) -> None:
     file = tmp_path / "pets.csv"
     file.write_text("owner,pet\n1,cat\n2,dog\n3,cat\n")
     assert dataset_of(str(file), "pet").counts.tolist() == [2, 1]

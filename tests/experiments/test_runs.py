@@ -89,9 +89,7 @@ def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_round_without_malicious_users_has_genuine_estimates(
-    protocol: str,
-) -> None:
+def test_round_without_malicious_users_has_genuine_estimates(protocol: str) -> None:
     """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that
     can be.
     """
@@ -179,10 +177,7 @@ def test_olh_without_randomised_response_has_only_hash_noise() -> None:
 def test_file_of_cells_keeps_outcomes(genuine_users: GenuineUsers, tmp_path: Path) -> None:
     work, file = Work({"cities": genuine_users}, 0), tmp_path / "cells.jsonl"
     cells = [Cell("cities", "oue", AttackSpec(name="none"), 0.0, trial=trial) for trial in (0, 1)]
-    outcomes = [
-        Outcome("norm-sub", 0.25),
-        Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0),
-    ]
+    outcomes = [Outcome("norm-sub", 0.25), Outcome("fiad", 0.5, 1.0, None, 2.0, 0.5, 0.25, 1.0)]
     refused = Outcome("fiad", math.nan, refused="it needs more, and says so")
     CellFile(file).add(work, [(cells[0], outcomes), (cells[1], [refused])])
     written = CellFile(file)

@@ -11,13 +11,7 @@ import ldprecover
 from ldprecover import ParameterError, RecoveryRequest, frequency_oracle
 from ldprecover_attacker import MGA
 from ldprecover_client import DatasetError, Population, load_dataset
-from ldprecover_experiments import (
-    Demo,
-    DemoSettings,
-    PoisonedRound,
-    SimulatedRound,
-    simulate,
-)
+from ldprecover_experiments import Demo, DemoSettings, PoisonedRound, SimulatedRound, simulate
 
 COUNTS = {"cat": 600, "do$g": 300, "<i>newt": 100}
 

@@ -92,8 +92,7 @@ class Visitor:
         body = json.dumps({"title": title, "detail": detail})
         answer: dict[str, Any] = {"status": status, "body": body}
         self.context.route(
-            pattern,
-            lambda route: route.fulfill(content_type="application/problem+json", **answer),
+            pattern, lambda route: route.fulfill(content_type="application/problem+json", **answer)
         )
 
     def amend(self, pattern: str, change: Callable[[Any], object]) -> None:

@@ -126,11 +126,7 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("least", "proven"),
-    [
-        (0.0004, "less than 0.1\u00a0% proven"),
-        (0.0, "seen, not proven ?"),
-    ],
+    ("least", "proven"), [(0.0004, "less than 0.1\u00a0% proven"), (0.0, "seen, not proven ?")]
 )
 def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -> None:
     """A share below 0.1 % is neither "about" nor "at least" that."""

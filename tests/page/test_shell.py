@@ -15,9 +15,7 @@ from ldprecover_server import page
 
 ROOT = Path(__file__).parents[2]
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-VENDORED = {
-    "vendor/uqr.mjs": "7f0e61c2f13bb3724edee7bfb876e13c54ac9ee4fcfa283c9fa93cfb1241c325",
-}
+VENDORED = {"vendor/uqr.mjs": "7f0e61c2f13bb3724edee7bfb876e13c54ac9ee4fcfa283c9fa93cfb1241c325"}
 
 
 def test_every_file_has_type_policy_and_etag(server: ServerProcess) -> None:

@@ -10,13 +10,7 @@ from tests.conftest import ServerProcess
 from tests.server.conftest import InProcess, problem_of
 
 from ldprecover import FrequencyOracle, RoundExport, Tally, frequency_oracle
-from ldprecover.certificate import (
-    Ahead,
-    AmongFirst,
-    Claim,
-    MoreThan,
-    certify,
-)
+from ldprecover.certificate import Ahead, AmongFirst, Claim, MoreThan, certify
 from ldprecover.protocols import wire
 from ldprecover.recovery import ReportSource
 from ldprecover.rounds.means import round_numbers
@@ -94,10 +88,7 @@ def test_certificate_is_that_of_the_library_to_the_bit(
     assert not behind["certified"]
     ranking = certificate.ranking(2)
     assert (first["top"], first["items"]) == (2, [0, 1])
-    assert (first["certain"], first["possible"]) == (
-        list(ranking.certain),
-        list(ranking.possible),
-    )
+    assert (first["certain"], first["possible"]) == (list(ranking.certain), list(ranking.possible))
 
 
 def test_certificate_as_csv_has_the_columns(server: ServerProcess) -> None:
@@ -269,11 +260,7 @@ def test_attacked_round_says_how_many_reports_are_malicious(
     in_process: InProcess, attacked: tuple[str, Tally]
 ) -> None:
     id, _ = attacked
-    questions = [
-        {"ahead": [0, 10]},
-        {"ahead": [4, 5]},
-        {"items": [0], "more_than": 0.7},
-    ]
+    questions = [{"ahead": [0, 10]}, {"ahead": [4, 5]}, {"items": [0], "more_than": 0.7}]
     body = {"malicious_share": 0.1, "questions": questions}
     answered = in_process.post(f"/rounds/{id}/certificate", json=body).json()
     least = answered["least_malicious_share"]

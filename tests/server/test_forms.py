@@ -16,12 +16,7 @@ from ldprecover_server.storage.schema import metadata, rounds, verdicts
 
 pytestmark = pytest.mark.sqlite
 
-ASKED = {
-    "question": "Which?",
-    "protocol": "grr",
-    "epsilon": 1.0,
-    "domain_size": 2,
-}
+ASKED = {"question": "Which?", "protocol": "grr", "epsilon": 1.0, "domain_size": 2}
 OTHER = {**ASKED, "question": "Which other?"}
 FORM = {
     "assign": "ticket",

@@ -431,9 +431,7 @@ def test_json_logs_have_one_object_a_line(
     assert "request_id" not in second
 
 
-def test_server_log_is_json_without_reports_keys_and_addresses(
-    start_server: StartServer,
-) -> None:
+def test_server_log_is_json_without_reports_keys_and_addresses(start_server: StartServer) -> None:
     """Requests that are not HTTP take one line a second."""
     stopped = "import time; time.monotonic = lambda: 1.0; "
     server = start_server(first=stopped, log_format="json")

@@ -47,9 +47,7 @@ def poisoned(server: ServerProcess) -> Poisoned:
 
 
 def test_frequencies_equal_the_estimates_of_the_counts(
-    server: ServerProcess,
-    poisoned: Poisoned,
-    oracle: FrequencyOracle,
+    server: ServerProcess, poisoned: Poisoned, oracle: FrequencyOracle
 ) -> None:
     opened, tally = poisoned[oracle.protocol]
     estimates = Estimates.of(oracle, tally)

@@ -212,9 +212,7 @@ def test_an_unknown_round_is_a_404(server: ServerProcess, identifier: str) -> No
 
 
 @pytest.mark.both
-def test_lists_rounds_latest_first_in_pages(
-    start_in_process: StartInProcess,
-) -> None:
+def test_lists_rounds_latest_first_in_pages(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     assert app.get("/rounds").json() == {"rounds": []}
     opened = [app.open_round() for _ in range(5)]
@@ -330,9 +328,7 @@ def test_a_known_etag_is_answered_304(server: ServerProcess, form: str) -> None:
     assert unknown.status_code == 200
 
 
-def test_parameters_by_name_are_not_cached(
-    server: ServerProcess,
-) -> None:
+def test_parameters_by_name_are_not_cached(server: ServerProcess) -> None:
     name = fresh_name()
     server.open_round(name=name)
     first = server.get(f"/rounds/{name}/parameters")
@@ -375,9 +371,7 @@ def test_deleting_a_round_leaves_the_others(server: ServerProcess) -> None:
     assert server.frequencies(remaining["id"])["counts"] == [0, 1, 0, 0]
 
 
-def test_current_round_after_a_deletion_is_the_latest(
-    start_in_process: StartInProcess,
-) -> None:
+def test_current_round_after_a_deletion_is_the_latest(start_in_process: StartInProcess) -> None:
     app = start_in_process()
 
     def current() -> str:

@@ -49,9 +49,7 @@ def files(server: ServerProcess) -> bytes:
 
 
 @pytest.mark.both
-def test_generated_admin_key_is_printed_once_and_hashed(
-    start_server: StartServer,
-) -> None:
+def test_generated_admin_key_is_printed_once_and_hashed(start_server: StartServer) -> None:
     server = start_server(admin_key=None)
     (line,) = (line for line in server.lines if "Admin key" in line)
     key = line.split()[-1]

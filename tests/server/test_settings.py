@@ -53,15 +53,7 @@ def test_variables_of_other_components_pass(monkeypatch: pytest.MonkeyPatch) -> 
     assert Settings() == Settings(host="127.0.0.1")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "SERVICE_HOST",
-        "PORT_8000_TCP",
-        "HOSTNAME",
-        "VERSION",
-    ],
-)
+@pytest.mark.parametrize("name", ["SERVICE_HOST", "PORT_8000_TCP", "HOSTNAME", "VERSION"])
 def test_unrelated_variables_pass(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Kubernetes sets the first ones in every container beside a service of this name."""
     without = Settings()

@@ -7,10 +7,7 @@ import pytest
 
 from ldprecover_server.ingest.batches import shuffled
 
-_ROWS = {
-    "numbers": np.dtype("<u4"),
-    "pairs": np.dtype([("seed", "<u4"), ("bucket", "<u2")]),
-}
+_ROWS = {"numbers": np.dtype("<u4"), "pairs": np.dtype([("seed", "<u4"), ("bucket", "<u2")])}
 
 
 def shuffled_rows(*pieces: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

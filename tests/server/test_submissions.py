@@ -51,10 +51,7 @@ def forms(oracle: FrequencyOracle, reports: np.ndarray) -> dict[str, tuple[dict[
 
 
 def refused(
-    server: ServerProcess,
-    id: str,
-    headers: dict[str, str],
-    content: str | bytes,
+    server: ServerProcess, id: str, headers: dict[str, str], content: str | bytes
 ) -> dict[str, Any]:
     """Send reports that must be rejected, see that nothing is stored, and return the problem."""
     before = server.frequencies(id)
@@ -212,9 +209,7 @@ def post_together(
 
 
 @pytest.mark.both
-def test_large_group_counts_each_key_once_despite_conflicts(
-    server: ServerProcess,
-) -> None:
+def test_large_group_counts_each_key_once_despite_conflicts(server: ServerProcess) -> None:
     id = server.open_round("grr", domain_size=200)["id"]
     submissions = [(i.to_bytes(4, "little"), f"key-{i}") for i in range(100)]
     clashes = [((100 + i).to_bytes(4, "little"), f"key-{i}") for i in range(0, 100, 10)]

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ldprecover import (
-    GRR,
-    Estimates,
-    FrequencyOracle,
-    RecoveryRequest,
-    Tally,
-    recover,
-)
+from ldprecover import GRR, Estimates, FrequencyOracle, RecoveryRequest, Tally, recover
 from ldprecover.estimation.metrics import mse
 from ldprecover_client.datasets import load_dataset
 

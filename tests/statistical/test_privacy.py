@@ -28,15 +28,7 @@ SLACK = 0.1
 
 Perturb = Callable[[np.ndarray], Reports]
 
-ORACLES = [
-    GRR(1, 4),
-    OUE(1, 3),
-    OLH(1, 2, 4),
-    OLH(0.5, 2, 3),
-    SUE(1, 3),
-    SS(1, 4, 2),
-    HR(1, 3),
-]
+ORACLES = [GRR(1, 4), OUE(1, 3), OLH(1, 2, 4), OLH(0.5, 2, 3), SUE(1, 3), SS(1, 4, 2), HR(1, 3)]
 each_oracle = pytest.mark.parametrize(
     "oracle", ORACLES, ids=lambda o: f"{o.protocol}-eps{o.epsilon:g}-g{getattr(o, 'hash_range', 0)}"
 )

@@ -431,9 +431,7 @@ def system(dialect: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 
 @pytest.mark.timeout(300 + 3 * SECONDS)
-def test_answered_submissions_count_once_despite_drops_and_kills(
-    system: System,
-) -> None:
+def test_answered_submissions_count_once_despite_drops_and_kills(system: System) -> None:
     """Each report has another item: a count of 2 is one counted twice, a 0 a lost one."""
 
     @property_settings(10, shrink=False)

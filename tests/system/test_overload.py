@@ -8,13 +8,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 from tests.conftest import PACKED, StartServer, limited
-from tests.system.conftest import (
-    NewClients,
-    address_of,
-    distinct_submissions,
-    is_listening,
-    locked,
-)
+from tests.system.conftest import NewClients, address_of, distinct_submissions, is_listening, locked
 
 pytestmark = pytest.mark.sqlite
 
@@ -50,9 +44,7 @@ def test_stopping_server_stores_waiting_submissions(
     assert counts.max() == 1
 
 
-def test_stalled_upload_is_408_and_frees_its_memory(
-    start_server: StartServer,
-) -> None:
+def test_stalled_upload_is_408_and_frees_its_memory(start_server: StartServer) -> None:
     """It holds most of the memory for anonymous bodies; the next submission waits no longer than it
     may stall.
     """

@@ -52,10 +52,7 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """
     with cluster.database() as name:
         server = ServerProcess(
-            tmp_path_factory.mktemp("pair"),
-            cluster.url(name),
-            kernels="numpy",
-            workers=2,
+            tmp_path_factory.mktemp("pair"), cluster.url(name), kernels="numpy", workers=2
         )
         with contextlib.closing(server):
             with pytest.MonkeyPatch.context() as variables:

@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.demo.conftest import (
-    StartDemo,
-    assert_nothing_remains,
-)
+from tests.cli.demo.conftest import StartDemo, assert_nothing_remains
 
 from ldprecover_cli.local_server import delayed_signals
 

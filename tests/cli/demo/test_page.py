@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.demo.conftest import (
-    StartDemo,
-    assert_nothing_remains,
-    token_of,
-    wait_for_line,
-)
+from tests.cli.demo.conftest import StartDemo, assert_nothing_remains, token_of, wait_for_line
 from tests.forked import Process
 
 from ldprecover_attacker import ATTACKS

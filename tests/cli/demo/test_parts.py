@@ -22,15 +22,7 @@ def play_part(run: Any, server: ServerProcess, tmp_path: Path) -> Callable[..., 
 
     def play_one(part: str, *options: str) -> Any:
         return run(
-            "demo",
-            "--part",
-            part,
-            "--url",
-            server.url,
-            "--key-file",
-            str(file),
-            *SMALL,
-            *options,
+            "demo", "--part", part, "--url", server.url, "--key-file", str(file), *SMALL, *options
         )
 
     return play_one

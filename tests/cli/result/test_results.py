@@ -110,10 +110,7 @@ def test_recovery_sends_its_options(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("0.5\nhalf\n", "shares.txt, line 2 must be a number"),
-        ("inf\n", "line 1 must"),
-    ],
+    [("0.5\nhalf\n", "shares.txt, line 2 must be a number"), ("inf\n", "line 1 must")],
 )
 def test_rejects_an_invalid_support(on_server: Run, poisoned: Any, text: str, message: str) -> None:
     Path("shares.txt").write_text(text)

@@ -51,12 +51,7 @@ def test_only_migrate_migrates_and_names_the_revisions(run: Run) -> None:
     with closing(sqlite3.connect("new.db")) as connection:
         connection.execute("PRAGMA user_version = 1")  # writes the file
     line = f"admin migrate --database-url sqlite:///{Path('new.db').resolve()}"
-    for other in (
-        "admin key list",
-        "admin key create",
-        "admin key revoke x",
-        "admin check",
-    ):
+    for other in ("admin key list", "admin key create", "admin key revoke x", "admin check"):
         assert f"run: ldprecover {line}" in run(f"{other} --database-url sqlite:///new.db").fails(2)
     assert "0001" in run(line).succeeds().err
     assert "up to date" in run(line).succeeds().err

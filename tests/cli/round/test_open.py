@@ -164,10 +164,7 @@ def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:
         assert on_server(f"round open --epsilon 1 {options} --json").json["items"] == items
 
 
-@pytest.mark.parametrize(
-    ("options", "retention"),
-    [("", "forever"), ("--retention none", "none")],
-)
+@pytest.mark.parametrize(("options", "retention"), [("", "forever"), ("--retention none", "none")])
 def test_shows_access_and_retention(on_server: Run, options: str, retention: str) -> None:
     opened = on_server(f"round open {FOUR} --access key --read-access key {options} --json").json
     expected = {"access": "key", "read_access": "key", "retention": retention}
@@ -178,12 +175,7 @@ def test_shows_access_and_retention(on_server: Run, options: str, retention: str
 
 def test_misspelt_round_gets_close_matches(on_server: Run, name: str) -> None:
     on_server(f"round open {name} {FOUR}")
-    for command in (
-        "round show",
-        "round close",
-        "result frequencies",
-        "sim users --users=1",
-    ):
+    for command in ("round show", "round close", "result frequencies", "sim users --users=1"):
         assert f"did you mean '{name}'" in on_server(f"{command} {name[:-1]}_").fails(1)
 
 
@@ -238,13 +230,7 @@ def other_server() -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"round open {FOUR}",
-        "send value a",
-    ],
-)
+@pytest.mark.parametrize("line", [f"round open {FOUR}", "send value a"])
 def test_names_the_url_of_another_web_server(run: Run, other_server: str, line: str) -> None:
     for path, message in (
         ("", "status 404 without a problem, so this is not an LDPRecover server"),
@@ -256,13 +242,7 @@ def test_names_the_url_of_another_web_server(run: Run, other_server: str, line: 
         assert error.endswith("; check --url")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "round list",
-        "send value a",
-    ],
-)
+@pytest.mark.parametrize("line", ["round list", "send value a"])
 def test_unreachable_server_is_one_line_that_helps(
     run: Run, server: ServerProcess, nowhere: str, line: str
 ) -> None:

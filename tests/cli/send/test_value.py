@@ -102,11 +102,7 @@ def test_warns_of_a_key_over_plain_http(run: Run, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("line", "connections"),
-    [
-        ("send value soup", 1),
-        ("sim users --users 5", 2),
-    ],
+    ("line", "connections"), [("send value soup", 1), ("sim users --users 5", 2)]
 )
 def test_ctrl_c_while_the_server_is_silent_is_one_line(watched, line: str, connections: int):
     """With two connections the server closes each, and the command tries again."""

@@ -61,11 +61,7 @@ def test_items_are_equally_likely_without_a_data_set(on_server: Run, lunch):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--dataset fire", "items"),
-        ("--column x", "--dataset"),
-    ],
+    ("options", "message"), [("--dataset fire", "items"), ("--column x", "--dataset")]
 )
 def test_rejects_data_that_do_not_fit(on_server: Run, cities, options: str, message: str):
     result = on_server(f"sim users {cities['name']} --users 10 --seed 1 {options}")
@@ -257,19 +253,10 @@ def test_json_comes_without_bars_on_a_terminal(on_server: Run, lunch, watched, c
 
 
 @pytest.mark.parametrize(
-    ("command", "number"),
-    [
-        ("sim users", signal.SIGTERM),
-        ("sim attack manip", signal.SIGINT),
-    ],
+    ("command", "number"), [("sim users", signal.SIGTERM), ("sim attack manip", signal.SIGINT)]
 )
 def test_signal_says_how_many_reports_were_accepted(
-    on_server: Run,
-    lunch,
-    server: ServerProcess,
-    watched,
-    command: str,
-    number: signal.Signals,
+    on_server: Run, lunch, server: ServerProcess, watched, command: str, number: signal.Signals
 ):
     users = watched(f"{command} --users 2000000 {lunch['name']}")
     assert users.watch(until="0000/2000000")

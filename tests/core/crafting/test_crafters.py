@@ -22,9 +22,7 @@ def oue_and_items(draw: st.DrawFn) -> tuple[OUE, np.ndarray]:
 
 
 @given(oue_and_items())
-def test_padded_report_has_its_items_and_an_honest_size(
-    case: tuple[OUE, np.ndarray],
-) -> None:
+def test_padded_report_has_its_items_and_an_honest_size(case: tuple[OUE, np.ndarray]) -> None:
     oracle, chosen_items = case
     reports = crafter_of(oracle).craft(chosen_items, rng())
     oracle.wire.check(reports)

@@ -26,10 +26,7 @@ def likelihoods(oracle: FrequencyOracle) -> np.ndarray:
             p, q = (
                 (0.5, 1 / (e + 1))
                 if oracle.protocol == "oue"
-                else (
-                    math.sqrt(e) / (math.sqrt(e) + 1),
-                    1 / (math.sqrt(e) + 1),
-                )
+                else (math.sqrt(e) / (math.sqrt(e) + 1), 1 / (math.sqrt(e) + 1))
             )
             bits = np.array(list(product((0, 1), repeat=d)))
             ones = np.where(np.eye(d, dtype=bool), p, q)  # of item v's user, bit i: [v, i]

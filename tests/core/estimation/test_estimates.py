@@ -62,9 +62,7 @@ def test_no_report_and_another_domain_are_rejected() -> None:
         Estimates.of(GRR(1, 2), Tally(np.array([1, 1, 0]), 2))
 
 
-def test_intervals_cover_population_and_users(
-    rng: np.random.Generator,
-) -> None:
+def test_intervals_cover_population_and_users(rng: np.random.Generator) -> None:
     """At epsilon 4 half of the variance is sampling; 2,000 rounds, within 4 standard errors of 95
     %.
     """

@@ -136,9 +136,7 @@ def test_protocols_without_a_solution_are_last() -> None:
 
 
 @pytest.mark.parametrize("error", [1e-9, 1e-160, 5e-324])
-def test_refuses_error_that_needs_too_many_users(
-    error: float,
-) -> None:
+def test_refuses_error_that_needs_too_many_users(error: float) -> None:
     planned = plan(PlanRequest(domain_size=10, epsilon=1.0, error=error))
     assert {each.reason for each in planned.rounds} == {"more than 1e+12 users are needed"}
     nobody = plan(PlanRequest(domain_size=1_000, users=1, error=1e-9))

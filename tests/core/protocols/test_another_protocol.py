@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from ldprecover import (
-    ParameterError,
-    RecoveryRequest,
-    RoundExport,
-    RoundParameters,
-    Tally,
-    recover,
-)
+from ldprecover import ParameterError, RecoveryRequest, RoundExport, RoundParameters, Tally, recover
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import (
     PROTOCOLS,

@@ -97,9 +97,7 @@ def test_no_users_draw_nothing() -> None:
     assert below(3, 0, Crafted([])).size == 0
 
 
-def test_words_without_generator_come_from_the_system(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_words_without_generator_come_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     request = []
 
     def urandom(size: int) -> bytes:

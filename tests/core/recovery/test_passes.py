@@ -10,15 +10,7 @@ import pytest
 from tests.core.recovery import poisoned_round
 from tests.core.recovery.poisoned_round import ORACLES, TARGETS, D, estimates_of
 
-from ldprecover import (
-    OUE,
-    ParameterError,
-    Recovery,
-    RecoveryRequest,
-    ReportError,
-    Tally,
-    recover,
-)
+from ldprecover import OUE, ParameterError, Recovery, RecoveryRequest, ReportError, Tally, recover
 from ldprecover.recovery import METHODS, RecoveryInputs, ReportSource, reports, run_method
 from ldprecover.recovery.methods.kmeans import two_means
 from ldprecover.recovery.methods.likelihood import counts_likelihood

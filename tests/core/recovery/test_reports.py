@@ -85,10 +85,7 @@ def test_detection_counts_only_dropped_hashed_reports(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(OLH, "summarise", recorded)
     request, n_bad = RecoveryRequest("detection", targets=[17]), int(bad.sum())
-    for frequencies, n_counted in (
-        (f_z, n_bad),
-        *((other, n_bad + len(rows)) for other in others),
-    ):
+    for frequencies, n_counted in ((f_z, n_bad), *((other, n_bad + len(rows)) for other in others)):
         counted = 0
         inputs = RecoveryInputs(oracle, frequencies, request, reports=ReportSource(oracle, rows))
         result = run_method(inputs)

@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import (
-    ParameterError,
-    Recovery,
-    RecoveryRequest,
-    Tally,
-    frequency_oracle,
-    recover,
-)
+from ldprecover import ParameterError, Recovery, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.certificate import certify, undetectable
 from ldprecover.protocols import LLH, OUE, SS, FrequencyOracle
 from ldprecover.recovery import METHODS

@@ -14,11 +14,7 @@ from tests.server.access.conftest import Clock, add_key, submit
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server.access.access import CACHE_SECONDS, SCOPES, Access
-from ldprecover_server.errors import (
-    ForbiddenError,
-    StoreUnavailableError,
-    UnauthorizedError,
-)
+from ldprecover_server.errors import ForbiddenError, StoreUnavailableError, UnauthorizedError
 from ldprecover_server.storage import AccessKey, HashedKey
 from ldprecover_server.storage.schema import access_keys
 
@@ -144,9 +140,7 @@ def test_states_what_a_key_may_do(in_process: InProcess, scope: str) -> None:
     assert problem_of(in_process.get("/key")) == "unauthorized"
 
 
-def test_revoked_key_works_for_a_second_at_most(
-    start_in_process: StartInProcess,
-) -> None:
+def test_revoked_key_works_for_a_second_at_most(start_in_process: StartInProcess) -> None:
     app, clock = start_in_process(), Clock()
     access = Access(app.storage, None, clock=clock)
 
@@ -292,9 +286,7 @@ def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: Start
     assert hashlib.sha256(key.encode()).digest() in {value for row in rows for value in row}
 
 
-def test_settings_key_is_admin_beside_stored_keys(
-    start_in_process: StartInProcess,
-) -> None:
+def test_settings_key_is_admin_beside_stored_keys(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     access = Access(app.storage, ADMIN_KEY)
     assert [access.require(ADMIN_KEY, scope).scope for scope in SCOPES] == 3 * ["admin"]

@@ -106,9 +106,7 @@ def test_rate_limited_key_gets_retry_after_and_stores_nothing(
     assert submit(app, id, 3, headers).status_code == 202
 
 
-def test_rate_limit_applies_to_each_key_and_admins(
-    start_in_process: StartInProcess,
-) -> None:
+def test_rate_limit_applies_to_each_key_and_admins(start_in_process: StartInProcess) -> None:
     app = start_in_process(**SLOW)
     id, one, two = (
         app.open_round(access="key"),
@@ -135,9 +133,7 @@ def test_anonymous_callers_and_tickets_are_not_limited(start_in_process: StartIn
     assert [answer.status_code for answer in answers] == 5 * [202]
 
 
-def test_other_rejections_take_no_token(
-    start_in_process: StartInProcess,
-) -> None:
+def test_other_rejections_take_no_token(start_in_process: StartInProcess) -> None:
     app = start_in_process(**SLOW)
     id, headers = app.open_round(), add_key(app, "report")
     malformed = [
@@ -148,9 +144,7 @@ def test_other_rejections_take_no_token(
     assert submit(app, id, 10, headers).status_code == 202
 
 
-def test_rejected_retry_counts_once_when_accepted(
-    start_in_process: StartInProcess,
-) -> None:
+def test_rejected_retry_counts_once_when_accepted(start_in_process: StartInProcess) -> None:
     """It takes its tokens again: only the commit finds the duplicate."""
     app = start_in_process(**SLOW | {"report_burst": 4})
     id, first, second = (

@@ -191,9 +191,7 @@ def test_nobody_but_an_admin_mints(in_process: InProcess) -> None:
 
 
 @pytest.mark.both
-def test_tickets_are_not_stored_and_survive_a_restart(
-    start_in_process: StartInProcess,
-) -> None:
+def test_tickets_are_not_stored_and_survive_a_restart(start_in_process: StartInProcess) -> None:
     """The secret they are made under is made once, and another process on the database finds it."""
     app = start_in_process()
     id = app.open_round(access="ticket")

@@ -12,9 +12,7 @@ pytestmark = pytest.mark.sqlite
 SCRIPT = "/static/swagger-ui/swagger-ui-bundle.js"
 
 
-def test_file_has_type_and_etag(
-    server: ServerProcess,
-) -> None:
+def test_file_has_type_and_etag(server: ServerProcess) -> None:
     answer = server.get(SCRIPT)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/javascript")

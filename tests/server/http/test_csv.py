@@ -116,9 +116,7 @@ def test_empty_round_has_only_counts(server: ServerProcess) -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.integers(), st.floats(allow_nan=False)), min_size=1))
-def test_any_text_round_trips_except_for_apostrophe(
-    rows: list[tuple[str, int, float]],
-) -> None:
+def test_any_text_round_trips_except_for_apostrophe(rows: list[tuple[str, int, float]]) -> None:
     back = list(
         csv.reader(io.StringIO(to_csv(("text", "whole", "real"), rows).decode(), newline=""))
     )

@@ -25,9 +25,7 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
     app = in_process
     reports = {"seeds": [1, 2], "buckets": [0, 1]}
     opened = app.post(
-        "/rounds",
-        json={"protocol": "olh", "epsilon": 1, "domain_size": 4},
-        headers=app.admin,
+        "/rounds", json={"protocol": "olh", "epsilon": 1, "domain_size": 4}, headers=app.admin
     )
     path = opened.headers["location"]
     accepted = app.post(f"{path}/reports", json=reports, headers=app.admin)

@@ -31,10 +31,7 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
         if cls.__module__ == LDPRecoverError.__module__
     ]
     slugs = {cls: errors.as_service_error(cls("for this reason")).type.slug for cls in classes}
-    assert slugs == {
-        ParameterError: "invalid-parameter",
-        ReportError: "invalid-report",
-    }
+    assert slugs == {ParameterError: "invalid-parameter", ReportError: "invalid-report"}
     assert json.loads(bytes(ProblemResponse(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "Invalid report",
@@ -52,12 +49,7 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
     closed = server.open_round()["id"]
     http.post(f"/rounds/{closed}/close", headers=admin)
     http.post(f"{path}/reports", json={"reports": [1]}, headers={"Idempotency-Key": "taken"})
-    pair = {
-        "protocol": "oue",
-        "epsilon": 1,
-        "domain_size": 8,
-        "retention": "none",
-    }
+    pair = {"protocol": "oue", "epsilon": 1, "domain_size": 8, "retention": "none"}
     pairs = http.post("/rounds", json=pair, headers=admin).json()["id"]
     everything = {"reports": 20 * ["11111111"]}
     assert http.post(f"/rounds/{pairs}/reports", json=everything, headers=admin).is_success
@@ -99,9 +91,7 @@ def provoke(server: ServerProcess) -> dict[str, httpx.Response]:
     }
 
 
-def test_every_error_of_a_caller_has_a_problem_type(
-    server: ServerProcess,
-) -> None:
+def test_every_error_of_a_caller_has_a_problem_type(server: ServerProcess) -> None:
     answers = provoke(server)
     assert [problem_of(answer) for answer in answers.values()] == list(answers)
     assert all(answer.json()["detail"] for answer in answers.values())

@@ -125,15 +125,7 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
     of_forms = {(method, path.replace("round", "form")) for method, path in of_rounds}
     assert guarded == of_rounds | of_forms | {("get", "/key")}
     may = {(path.rpartition("/")[2]) for (_, path), security in asks.items() if {} in security}
-    results = {
-        "frequencies",
-        "recover",
-        "certificate",
-        "methods",
-        "alarms",
-        "stats",
-        "export",
-    }
+    results = {"frequencies", "recover", "certificate", "methods", "alarms", "stats", "export"}
     with_verdicts = {
         "rounds",
         "{round}",

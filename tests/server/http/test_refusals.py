@@ -31,13 +31,7 @@ def round(in_process: InProcess) -> str:
 
 @pytest.mark.parametrize(("call", "field", "value", "message", "options"), ROWS)
 def test_refusal_states_what_is_allowed(
-    in_process: InProcess,
-    round: str,
-    call: str,
-    field: str,
-    value: Any,
-    message: str,
-    options: str,
+    in_process: InProcess, round: str, call: str, field: str, value: Any, message: str, options: str
 ) -> None:
     method, path, whole = CALLS[call]
     request = whole | {field: value} if field else value

@@ -167,10 +167,7 @@ def test_full_storage_is_507_without_retry(app: InProcess, id: str, commits: Com
 
 @pytest.mark.sqlite
 def test_writer_survives_a_fault_in_one_group(
-    app: InProcess,
-    id: str,
-    commits: Commits,
-    caplog: pytest.LogCaptureFixture,
+    app: InProcess, id: str, commits: Commits, caplog: pytest.LogCaptureFixture
 ) -> None:
     commits.before = [ZeroDivisionError("a fault nobody foresaw")]
     answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
@@ -427,11 +424,7 @@ def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("error", [KeyError("boom"), SystemExit(3), MemoryError()])
 def test_protocol_that_cannot_count_fails_its_round_alone(
-    app: InProcess,
-    id: str,
-    commits: Commits,
-    error: BaseException,
-    monkeypatch: pytest.MonkeyPatch,
+    app: InProcess, id: str, commits: Commits, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The protocol fails for reports of item 49, which one of the two rounds of a group has."""
     summarise = GRR.summarise

@@ -15,11 +15,7 @@ from tests.server.storage.conftest import (
     open_round,
 )
 
-from ldprecover_server.errors import (
-    ReportsGoneError,
-    RoundNotFoundError,
-    StoreUnavailableError,
-)
+from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError, StoreUnavailableError
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.encoding import in_round

@@ -16,9 +16,7 @@ from ldprecover_server.storage.backends.postgres_timeouts import Session
 NOWHERE = "postgresql+psycopg://someone@/reports?host=/no/such/folder"
 
 
-def test_only_the_operator_sees_the_database_address(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_only_the_operator_sees_the_database_address(caplog: pytest.LogCaptureFixture) -> None:
     storage = Storage(NOWHERE)
     with caplog.at_level(logging.WARNING), pytest.raises(StoreUnavailableError) as refused:
         storage.rounds.find("current")

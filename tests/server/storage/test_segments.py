@@ -5,13 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import (
-    PARAMETERS,
-    Submitted,
-    commit,
-    name_of,
-    open_round,
-)
+from tests.server.storage.conftest import PARAMETERS, Submitted, commit, name_of, open_round
 
 from ldprecover import Tally
 from ldprecover_server.errors import ReportsGoneError
@@ -85,9 +79,7 @@ def test_large_segment_is_never_held_whole(storage: Storage) -> None:
 
 
 @pytest.mark.postgres
-def test_later_commit_with_a_lower_id_is_not_in_an_earlier_view(
-    storage: Storage,
-) -> None:
+def test_later_commit_with_a_lower_id_is_not_in_an_earlier_view(storage: Storage) -> None:
     """Ids do not commit in order on Postgres."""
     seq = open_round(storage)
     add(storage, seq, 1, 1)

@@ -338,9 +338,7 @@ def test_concurrent_change_rolls_the_statement_back(
     assert one.rounds.tally(seq, 6).summary.tolist() == summary
 
 
-def test_counts_take_four_bytes_and_eight_from_2_to_the_32(
-    storage: Storage,
-) -> None:
+def test_counts_take_four_bytes_and_eight_from_2_to_the_32(storage: Storage) -> None:
     """The row is inserted, and then updated by either path, below and above 2³² reports."""
 
     class Counted(Group):

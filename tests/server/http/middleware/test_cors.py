@@ -109,9 +109,7 @@ def test_rejects_unused_method_and_header(
     )
 
 
-def test_cacheable_response_varies_by_origin(
-    start_in_process: StartInProcess,
-) -> None:
+def test_cacheable_response_varies_by_origin(start_in_process: StartInProcess) -> None:
     """Else what was answered to one page, or to none, would be shown to another, and its browser
     would hide it.
     """
