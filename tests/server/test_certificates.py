@@ -35,20 +35,27 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def fill(server: Any, oracle: FrequencyOracle, n: int = 6000, **fields: Any) -> tuple[str, Tally]:
-    """Open a round in which honest users hold the first four items; return its id and tally."""
+def fill(
+    server: Any, oracle: FrequencyOracle, n: int = 6000, m: int = 0, **fields: Any
+) -> tuple[str, Reports]:
+    """Open a round in which n users hold the first four items, and m raise another; return its id
+    and reports.
+    """
     rng = np.random.default_rng(4)
     own = {"hash_range": 4} if oracle.protocol == "olh" else {}
-    opened = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()
-    reports = oracle.perturb(rng.choice(4, n, p=SHARES), rng)
-    assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
-    return opened["id"], Tally.of(oracle, reports)
+    id = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()["id"]
+    honest = oracle.perturb(rng.choice(4, n, p=SHARES), rng)
+    malicious = make_attack("mga", targets=(4,)).reports(oracle, m, rng)
+    for reports in filter(len, (honest, malicious)):
+        assert server.submit(id, wire.pack(reports)).status_code == 202
+    return id, np.concatenate([honest, malicious])
 
 
 def test_certificate_is_that_of_the_library_to_the_bit(
     server: ServerProcess, oracle: FrequencyOracle
 ) -> None:
-    id, tally = fill(server, oracle)
+    id, reports = fill(server, oracle)
+    tally = Tally.of(oracle, reports)
     response = server.post(f"/rounds/{id}/certificate", json=REQUEST)
     assert response.status_code == 200, response.text
     answered = response.json()
@@ -105,19 +112,11 @@ def test_certificate_as_csv_has_the_columns(server: ServerProcess) -> None:
     assert len(lines) == 11
 
 
-def fill_and_close(
-    server: Any, oracle: FrequencyOracle, n: int = 3000, **fields: Any
-) -> tuple[str, Reports]:
-    """Close a round in which every tenth user reports to raise an item; return id and reports."""
-    rng = np.random.default_rng(4)
-    own = {"hash_range": 4} if oracle.protocol == "olh" else {}
-    id = server.try_open(oracle.protocol, 1.0, items=LABELS, **own, **fields).json()["id"]
-    honest = oracle.perturb(rng.choice(4, n, p=SHARES), rng)
-    malicious = make_attack("mga", targets=(4,)).reports(oracle, n // 10, rng)
-    for reports in (honest, malicious):
-        assert server.submit(id, wire.pack(reports)).status_code == 202
+def fill_and_close(server: Any, oracle: FrequencyOracle, **fields: Any) -> tuple[str, Reports]:
+    """Close a round in which some users raise an item; return its id and reports."""
+    id, reports = fill(server, oracle, 3000, 300, **fields)
     assert server.close_round(id).status_code == 200
-    return id, np.concatenate([honest, malicious])
+    return id, reports
 
 
 # Each question costs dozens of linear programmes; the other two ask for nothing else of reports.
