@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 from tests.forked import Process, start_python
 from tools.postgres import Cluster, memory_folder
 
@@ -85,6 +87,12 @@ class Calls:
         response = self.get(f"/rounds/{round}/frequencies")
         assert response.status_code == 200, response.text
         return response.json()
+
+
+def samples_of(metrics: str) -> list[Sample]:
+    """Return the samples of an answer of /metrics."""
+    families = text_string_to_metric_families(metrics)
+    return [sample for family in families for sample in family.samples]
 
 
 def limited(name: str, value: int) -> str:

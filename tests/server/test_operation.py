@@ -19,8 +19,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from prometheus_client.parser import text_string_to_metric_families
-from tests.conftest import StartServer
+from tests.conftest import StartServer, samples_of
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import RoundExport, Tally
@@ -41,10 +40,9 @@ ONE = b"\1\0\0\0"
 def scraped(app: InProcess) -> dict[tuple[str, ...], float]:
     """Return every sample as {(name, values of the labels of the manifest ...): value}."""
     labels = {metric.name: metric.labels for metric in Metrics().manifest}
-    families = text_string_to_metric_families(app.get("/metrics").text)
-    samples = [sample for family in families for sample in family.samples]
     return {
-        (s.name, *(s.labels[label] for label in labels.get(s.name, ()))): s.value for s in samples
+        (s.name, *(s.labels[label] for label in labels.get(s.name, ()))): s.value
+        for s in samples_of(app.get("/metrics").text)
     }
 
 
@@ -94,8 +92,7 @@ def test_requests_are_timed_by_route_from_head_to_answer(
             s.name.rpartition("_")[2],
             s.labels.get("le"),
         ): s.value
-        for family in text_string_to_metric_families(app.get("/metrics").text)
-        for s in family.samples
+        for s in samples_of(app.get("/metrics").text)
         if s.name.startswith("ldprecover_request_seconds_")
     }
     reports = "POST", "/rounds/{round}/reports"
@@ -129,11 +126,7 @@ def test_metrics_cover_all_processes_and_drop_dead_gauges() -> None:
         for reports, ended, rows in ((2.0, 3600.0, 7.0), (4.0, 1800.0, 3.0)):
             process = [sys.executable, "-c", _PROCESS.format(ended=ended, rows=rows)]
             done = subprocess.run(process, check=True, text=True, capture_output=True)
-            samples = {
-                s.name: s.value
-                for f in text_string_to_metric_families(done.stdout)
-                for s in f.samples
-            }
+            samples = {s.name: s.value for s in samples_of(done.stdout)}
             assert samples["ldprecover_reports_total"] == reports
             assert samples["ldprecover_queue_submissions"] == 5
             assert samples["ldprecover_last_housekeeping_timestamp_seconds"] == 3600

@@ -17,8 +17,7 @@ import numpy as np
 import psutil
 import pytest
 import sqlalchemy as sa
-from prometheus_client.parser import text_string_to_metric_families
-from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer
+from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer, samples_of
 from tests.system.conftest import (
     Clients,
     Submission,
@@ -157,12 +156,8 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
     counted = [("ldprecover_reports_total", None), ("ldprecover_submissions_total", None)]
 
     def scraped() -> dict[tuple[str, str | None], float]:
-        families = text_string_to_metric_families(
-            httpx.get(f"{pair.url}/metrics", trust_env=False, verify=False).text
-        )
-        return {
-            (s.name, s.labels.get("code")): s.value for family in families for s in family.samples
-        }
+        answer = httpx.get(f"{pair.url}/metrics", trust_env=False, verify=False)
+        return {(s.name, s.labels.get("code")): s.value for s in samples_of(answer.text)}
 
     def post(key: str) -> int:
         headers = PACKED | {"Idempotency-Key": key}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client.parser import text_string_to_metric_families
+from tests.conftest import samples_of
 from tests.server.access.conftest import Clock, add_key, submit
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
@@ -75,11 +75,9 @@ def test_no_key_exceeds_burst_and_rate_and_waiting_suffices(
 
 
 def rejections(app: InProcess) -> float:
-    families = text_string_to_metric_families(app.get("/metrics").text)
-    samples = [sample for family in families for sample in family.samples]
     return sum(
         s.value
-        for s in samples
+        for s in samples_of(app.get("/metrics").text)
         if s.name.endswith("refusals_total") and s.labels["reason"] == "rate-limited"
     )
 
