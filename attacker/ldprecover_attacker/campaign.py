@@ -145,11 +145,13 @@ class FormCampaign:
             if not self.attacks.keys() <= {*questions}:
                 raise ParameterError("attacks: the form does not have each of these questions")
             for i, (question, attack) in enumerate(self.attacks.items()):
-                tickets = self.tickets and [
-                    ticket
-                    for ticket in self.tickets[:m]
-                    if questions[assigned_round(ticket, len(questions))] == question
-                ]
+                tickets = None
+                if self.tickets is not None:
+                    tickets = [
+                        ticket
+                        for ticket in self.tickets[:m]
+                        if questions[assigned_round(ticket, len(questions))] == question
+                    ]
                 campaign = Campaign(
                     client,
                     form.rounds[questions.index(question)].id,

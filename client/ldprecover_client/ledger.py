@@ -20,10 +20,9 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from pathlib import Path
@@ -32,6 +31,7 @@ from weakref import finalize
 
 from ldprecover._checks import real
 from ldprecover_client.errors import (
+    AlreadyReportedError,
     ArgumentError,
     EpsilonSpentError,
     InconsistentRoundError,
@@ -47,8 +47,6 @@ becomes at most 98 % sure of it. A larger total protects little.
 
 _IN_MEMORY = ":memory:"
 _APPLICATION_ID = 0x4C445052  # "LDPR": marks an SQLite file as a ledger
-_SQLITE = b"SQLite format 3\0"
-_HEAD = 100  # bytes of an SQLite file's header
 _SCHEMA_VERSION = 5
 _SCHEMA = """
 CREATE TABLE reports (
@@ -63,7 +61,8 @@ CREATE TABLE reports (
     ticket     TEXT,
     open_tries INTEGER NOT NULL DEFAULT 0 CHECK (open_tries >= 0),
     round_name TEXT,
-    question   TEXT
+    question   TEXT,
+    form_id    TEXT UNIQUE
 );
 CREATE TABLE draws (
     form_id    TEXT PRIMARY KEY NOT NULL,
@@ -71,6 +70,10 @@ CREATE TABLE draws (
 );
 """
 _LOCK_TIMEOUT = 30.0  # seconds
+
+# Closing a descriptor of a file drops the locks that other threads of the process hold on it. So no
+# ledger is opened here but to create it, which ends before another thread connects.
+_CREATING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Entry:
     open_tries: int = 0
     round_name: str | None = None
     question: str | None = None
+    form_id: str | None = None
 
 
 _COLUMNS = ", ".join(column.name for column in fields(Entry))
@@ -139,9 +143,11 @@ class Ledger:
                 finalize(self, self._memory.close)
             else:
                 self.path = Path(path) if path is not None else default_path()
-                _make_private(self.path)
+                _create_private(self.path)
             with self._open() as db, _immediate(db):
                 self._create_or_check(db)
+            if self.path is not None and self.path.stat().st_mode & 0o077:
+                self.path.chmod(0o600)
 
     @classmethod
     def in_memory(cls, *, max_total_epsilon: float = MAX_TOTAL_EPSILON) -> Self:
@@ -163,15 +169,22 @@ class Ledger:
         ticket: str | None = None,
         round_name: str | None = None,
         question: str | None = None,
+        form_id: str | None = None,
     ) -> tuple[Entry, bool]:
         """Return the round's entry, and whether it is new.
 
         Only without an entry is `perturb` called, under the lock, and its packed report written
         with a new random key and the ticket. Raises EpsilonSpentError if the total would exceed
-        its limit, and InconsistentRoundError if the round had other parameters before.
+        its limit, InconsistentRoundError if the round had other parameters before, and
+        AlreadyReportedError if another round of its form has an entry.
         """
         with self._transaction() as db:
-            for entry in _select(db, "WHERE round_id = ?", (round_id,)):
+            where = "WHERE round_id = ? OR form_id = ?"
+            for entry in _select(db, where, (round_id, form_id)):
+                if entry.round_id != round_id:
+                    raise AlreadyReportedError(
+                        "the ledger has a report to another question of this form"
+                    )
                 if entry.digest != digest:
                     raise InconsistentRoundError(
                         "the round had other parameters when it was first reported to"
@@ -189,6 +202,7 @@ class Ledger:
                 ticket=ticket,
                 round_name=round_name,
                 question=question,
+                form_id=form_id,
             )
             db.execute(_INSERT, vars(entry))
             return entry, True
@@ -292,6 +306,8 @@ class Ledger:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_NOTADB":
+                raise LedgerError(f"{self.path} is not a ledger") from error
             reason = error.strerror if isinstance(error, OSError) else error
             raise LedgerError(
                 f"the ledger {self.path or 'in memory'} cannot be used: {reason}"
@@ -331,30 +347,13 @@ def _immediate(db: sqlite3.Connection) -> Iterator[None]:
             db.execute("ROLLBACK")
 
 
-def _make_private(path: Path) -> None:
-    """Create the file and its folder if they do not exist, readable by their owner only.
-
-    Raises LedgerError for an existing file that is not a ledger, and does not change it.
-    """
+def _create_private(path: Path) -> None:
+    """Create the file and its folder if they do not exist, readable by their owner only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise LedgerError(f"{path} is not a regular file")
-        head = os.read(descriptor, _HEAD)
-        # A file with a journal may be half written. SQLite restores it; `_check` follows.
-        if head and not _is_ledger(head) and not path.with_name(f"{path.name}-journal").exists():
-            raise LedgerError(f"{path} is not a ledger")
-        if mode & 0o077:
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
-
-
-def _is_ledger(head: bytes) -> bool:
-    """Return whether a file starts as an SQLite file with the application id of ledgers."""
-    return head.startswith(_SQLITE) and head[68:72] == _APPLICATION_ID.to_bytes(4, "big")
+    with _CREATING, suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    if not path.is_file():
+        raise LedgerError(f"{path} is not a regular file")
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:
@@ -362,7 +361,7 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 
 
 def _select(
-    db: sqlite3.Connection, where: str = "", parameters: tuple[str, ...] = ()
+    db: sqlite3.Connection, where: str = "", parameters: tuple[str | None, ...] = ()
 ) -> tuple[Entry, ...]:
     query = f"SELECT {_COLUMNS} FROM reports {where} ORDER BY rowid"  # noqa: S608
     return tuple(Entry(*row) for row in db.execute(query, parameters))

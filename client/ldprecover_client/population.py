@@ -202,19 +202,22 @@ class FormPopulation:
         is sent, if not every question has a population of the same n users, and as
         `Population.report_to` does.
         """
-        k, first = len(self.populations), self.populations[0]
+        k = len(self.populations)
+        if len({users.n for users in self.populations}) != 1:
+            raise ArgumentError("each question of a form needs a population of the same n")
+        first = self.populations[0]
         questions = first._rng(_QUESTIONS).integers(k, size=first.n)
-        if tickets:
+        if tickets is not None:
             check_tickets(tickets, first.n)
             questions[:] = [assigned_round(ticket, k) for ticket in tickets[: first.n]]
         with client_of(server, key) as client:
             rounds = (client.form(form) if isinstance(form, str) else form).rounds
-            if len(rounds) != k or {users.n for users in self.populations} != {first.n}:
-                raise ArgumentError("each question of a form needs a population of the same n")
+            if len(rounds) != k:
+                raise ArgumentError(f"the form has {len(rounds)} questions, not {k}")
             receipts = []
             for i, round in enumerate(rounds):
                 users = questions == i
-                own = tickets and [*compress(tickets, users)]
+                own = None if tickets is None else [*compress(tickets, users)]
                 chosen = replace(self.populations[i], users=users)
                 receipts.append(chosen.report_to(client, round.id, tickets=own, **options))
         return tuple(receipts)

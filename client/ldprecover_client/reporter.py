@@ -71,7 +71,7 @@ _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"
 _ANOTHER_TICKET = (
     "the report is written down, and the same one goes out when you report again "
-    "with another ticket"
+    "with another ticket (in a form with one for the same question)"
 )
 _USED_TICKET = "another report was sent under this ticket"
 _KEEPS_TICKET = (
@@ -154,8 +154,8 @@ class Reporter:
 
     `form`, an id, a name or a `Form`, takes the place of `round`. The user answers one question of
     it, with the whole epsilon of its round. The ticket assigns the question, or the operating
-    system's randomness draws it. The ledger has the draw before the round is fetched, so no later
-    try answers another question, and the other answers never leave the process.
+    system's randomness draws it, and the ledger has the draw before the round is fetched. A ledger
+    has one report a form, and the other answers never leave the process.
 
         Reporter(url, form="usage").report({"Which system?": "Linux", "Which editor?": "vim"})
     """
@@ -227,29 +227,35 @@ class Reporter:
         if form is None or not isinstance(value, Mapping):
             raise ArgumentError("a form takes a mapping of questions to values, a round a value")
         ids = {round.question: round.id for round in form.rounds}
+        if None in ids or not len(form.rounds) == len(ids) == len({*ids.values()}):
+            raise InconsistentRoundError("a form's rounds must have distinct ids and questions")
         if ids.keys() != value.keys():
-            missing = ", ".join(str(question) for question in ids if question not in value)
+            missing = ", ".join(repr(question) for question in ids if question not in value)
             # The other keys may be values.
             raise ArgumentError(
                 "give a value for each question of the form, and for no other; without a value: "
                 f"{missing or 'none'}"
             )
-        if form.assign == "client":
-            choice = secrets.choice(form.rounds)
-        elif self._ticket is None:
+        entry = next((each for each in self.ledger.entries() if each.form_id == form.id), None)
+        if entry is None and form.rounds[0].state == "closed":
+            raise AccessError("the form is closed", None)
+        if form.assign == "ticket" and self._ticket is not None:
+            round_id = form.rounds[assigned_round(self._ticket, len(form.rounds))].id
+        elif entry is not None:
+            round_id = entry.round_id
+        elif form.assign == "ticket":
             raise AccessError("this form takes tickets alone: give one of its tickets", "ticket")
         else:
-            choice = form.rounds[assigned_round(self._ticket, len(form.rounds))]
-        round_id = self.ledger.draw(form.id, choice.id)
-        if form.assign == "ticket" and round_id != choice.id:
+            round_id = self.ledger.draw(form.id, secrets.choice(form.rounds).id)
+        if entry is not None and entry.round_id != round_id:
             raise AccessError(
-                "this ticket is for another question than the one that was drawn before: "
-                "nobody answers two questions of a form",
+                "this ticket is for another question than the report in the ledger: nobody answers "
+                "two questions of a form",
                 "ticket",
             )
         if round_id in ids.values():
             round_ = client.parameters(round_id)
-            if round_.id == round_id == ids.get(round_.question):
+            if round_.form == form.id and round_.id == round_id == ids.get(round_.question):
                 return round_, value[str(round_.question)]
         raise InconsistentRoundError("the form and the round that was drawn contradict each other")
 
@@ -307,6 +313,7 @@ class Reporter:
             ticket=self._ticket,
             round_name=round_.name,
             question=round_.question or round_.title,
+            form_id=round_.form,
         )
         if not new and entry.state == "pending" and entry.server_url != self._url:
             # The bytes and their key are for that server only. This one may claim any round id.

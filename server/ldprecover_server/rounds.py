@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldprecover import FrequencyOracle, ParameterError, Tally
+from ldprecover.items import label_key
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import TEXTS, check_texts
 from ldprecover_interface.base import ROUND_NAME
@@ -93,7 +94,7 @@ class Rounds:
         """Open a form; return its rounds. Raises NameTakenError and ParameterError."""
         _check_name(new.name)
         check_texts({"title": new.title})
-        if len({each.question for each in new.rounds}) < len(new.rounds):
+        if len({label_key(each.question) for each in new.rounds}) < len(new.rounds):
             raise ParameterError("rounds must have different questions: clients answer by question")
         name, checked = new.name or f"form-{secrets.token_hex(4)}", []
         for i, each in enumerate(new.rounds):

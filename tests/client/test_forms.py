@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from ldprecover.rounds.tickets import assigned_round
 from ldprecover_attacker import MGA, FormCampaign
 from ldprecover_client import (
     AccessError,
+    AlreadyReportedError,
     Client,
     ClientError,
     Form,
     FormPopulation,
+    InconsistentRoundError,
     Ledger,
     Population,
+    RefusedError,
     Reporter,
 )
 from ldprecover_client._httpx import httpx
@@ -160,6 +164,38 @@ def test_parallel_reporters_of_one_ledger_answer_one_question(admin: Client, tmp
     (entry,) = Ledger(tmp_path / "ledger").entries()
     assert {*"".join(outputs).splitlines()} == {entry.question}
     assert sum(ns_of(admin, form)) == 1
+
+
+@both
+def test_ledger_has_one_report_a_form(admin: Client, assign: str):
+    """Also if its first report named the round, and after a ticket that did not count."""
+    form, tickets = open_form(admin, assign, 40)
+    by_position = {assigned_round(ticket, 3): ticket for ticket in tickets or []}
+    ledger = Ledger.in_memory()
+    wrong = "A" * 22 + "." + "A" * 22 if tickets else None  # of the first question
+    with suppress(RefusedError):
+        Reporter(admin, form.rounds[0].id, ledger=ledger, ticket=wrong).report(0)
+    if tickets:
+        assert report(admin, form, ledger, by_position[1])[1] is AccessError
+        with pytest.raises(AlreadyReportedError, match="another question"):
+            Reporter(admin, form.rounds[1].id, ledger=ledger, ticket=by_position[1]).report(0)
+        assert report(admin, form, ledger, by_position[0])[1] == QUESTIONS[0]
+    assert report(admin, form, ledger, by_position.get(0))[1] is AlreadyReportedError
+    assert [entry.form_id for entry in ledger.entries()] == [form.id]
+    assert ns_of(admin, form) == [1, 0, 0]
+    admin.close_form(form.id)
+    fresh = Ledger.in_memory()
+    assert report(admin, form, fresh, by_position.get(0))[1] is AccessError
+    assert fresh.spent == 0
+
+
+def test_form_that_repeats_a_round_or_question_is_inconsistent(admin: Client):
+    form, _ = open_form(admin, "client")
+    for fields in ({"id": form.rounds[0].id}, {"question": QUESTIONS[0]}, {"question": None}):
+        rounds = [form.rounds[0], form.rounds[1].model_copy(update=fields)]
+        lying = form.model_copy(update={"rounds": rounds})
+        with pytest.raises(InconsistentRoundError, match="distinct"):
+            Reporter(admin, form=lying, ledger=Ledger.in_memory()).report(ANSWERS)
 
 
 @both

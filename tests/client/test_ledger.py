@@ -327,7 +327,7 @@ def readable_by_all(path: Path) -> None:
         (truncated, "malformed|damaged"),
         (another_database, "is not a ledger"),
         (newer, "has form 99"),
-        (a_directory, "directory"),
+        (a_directory, "not a regular file"),
         (readable_by_all, "is not a ledger"),
     ],
 )
