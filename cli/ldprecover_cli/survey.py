@@ -130,7 +130,8 @@ def survey(
         items = load_items(file, column, encoding=encoding)
         RoundParameters("grr", 1.0, items)  # raises for fewer than two
         rounds = [{"question": question, "items": items}]
-    plan = plan_form([len(each["items"]) for each in rounds], epsilon, users or tickets or 10_000)
+    people = min(filter(None, (users, tickets)), default=10_000)
+    plan = plan_form([len(each["items"]) for each in rounds], epsilon, people)
     for i, each in enumerate(rounds):
         if is_form:
             note(f"{i + 1}. {each['question']}")

@@ -142,9 +142,9 @@ def test_form_of_tickets_is_opened_answered_read_closed_and_deleted(
     on_server: Run, server: ServerProcess, form: Path, name: str
 ) -> None:
     opened = on_server(f"survey {form} --name {name} --tickets 4").succeeds()
-    assert opened.err.count("With 1,500 people each share is") == 2
+    assert opened.err.count("With 4 people each share is") == 2
     assert "2. Which editor?\n3 items: vim; emacs; other.\n" in opened.err
-    assert f"up to {100 * plan_form([3, 3], 1.0, 3000).gains_chosen[0]:.3g} points" in opened.err
+    assert f"up to {100 * plan_form([3, 3], 1.0, 4).gains_chosen[0]:.3g} points" in opened.err
     with Path("links.csv").open(encoding="utf-8", newline="") as file:
         links = list(csv.DictReader(file))
     assert links[0]["link"].startswith(f"{server.url}/page/survey.html?form={name}#ticket=")

@@ -7,10 +7,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
+
+import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.planning.choosing import choose
-from ldprecover.protocols import MAX_EPSILON
+from ldprecover.protocols import MAX_EPSILON, FrequencyOracle
 
 _POINT = 0.01
 _NORMAL = NormalDist().inv_cdf(0.975)
@@ -66,24 +69,32 @@ class Accuracy:
 
 
 def accuracy(
-    domain_size: int, epsilon: float, users: int, protocols: Iterable[str] | None = None
+    domain_size: int,
+    epsilon: float,
+    users: int,
+    protocols: Iterable[str] | None = None,
+    questions: int = 1,
 ) -> Accuracy:
     """Return the accuracy of a round; of the best of all protocols unless given.
 
-    Raises ParameterError.
+    `users` are all people of the form if the round is one of its `questions`: a sample of
+    `users // questions` answers. Raises ParameterError.
 
         str(accuracy(290, 1.0, 5000))  # 'With 5,000 people each share is ± 5.4 points (95 %); …'
     """
     names = None if protocols is None else list(protocols)
+    n = users // questions
 
-    best = choose(domain_size, epsilon, users, names).best
-    margin = _NORMAL * best.standard_error
-    # The variance is linear in the share, so its maximum is at an end.
-    largest = _NORMAL * math.sqrt(max(float(best.oracle.variance(f, users)) for f in (0.0, 1.0)))
+    def most(oracle: FrequencyOracle, f: Any) -> float:
+        sampling = (questions - 1) * f * (1 - f) / users
+        return _NORMAL * math.sqrt(np.max(oracle.variance(f, n) + sampling))
+
+    oracle = choose(domain_size, epsilon, n, names).best.oracle
+    margin, largest = (most(oracle, f) for f in (1 / domain_size, np.linspace(0, 1, 1001)))
 
     def noise(items: int, budget: float, allowed: list[str] | None) -> float:
         try:
-            return _NORMAL * choose(items, budget, users, allowed).best.standard_error
+            return most(choose(items, budget, n, allowed).best.oracle, 1 / items)
         except ParameterError:  # of a protocol that has no such round
             return math.inf
 
@@ -95,7 +106,7 @@ def accuracy(
         names = None  # it has the best protocol, and another round may have another
     enough_users = enough_items = enough_epsilon = items_to_see = None
     if margin > _POINT:
-        enough_users = math.ceil(users * (margin / _POINT) ** 2)
+        enough_users = questions * math.ceil(users / questions * (margin / _POINT) ** 2)
         enough_items = most_items(lambda d: noise(d, epsilon, names) > _POINT)
     if _rounded(margin) > _rounded(1 / domain_size):
         steps = (tenth / 10 for tenth in range(int(10 * epsilon) + 1, int(10 * MAX_EPSILON) + 1))

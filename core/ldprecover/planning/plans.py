@@ -139,6 +139,8 @@ def plan(request: PlanRequest, protocols: Iterable[str] | None = None) -> Plan:
 class FormPlan:
     """The best round of each question of a form, its accuracy, and what attackers gain there.
 
+    The errors of a round are those of the people who answer it, its accuracy that of all people.
+
     `gain` of a round is what malicious users gain if nobody chooses which question they answer.
     `gains_chosen` are their gains if they all choose that one, of k: k/(1 + (k - 1) beta) times as
     large, because they are then a share k beta/(1 + (k - 1) beta) of those who answer it.
@@ -174,7 +176,7 @@ def plan_form(
         return plan(PlanRequest(d, n, epsilon, targets=r, beta=beta)).rounds[0]
 
     rounds = tuple(map(best, sizes))
-    accuracies = tuple(accuracy(d, epsilon, n) for d in sizes)
+    accuracies = tuple(accuracy(d, epsilon, users, questions=k) for d in sizes)
     ratio = k / (1 + (k - 1) * beta)
     return FormPlan(rounds, accuracies, tuple(ratio * (each.gain or 0.0) for each in rounds))
 
