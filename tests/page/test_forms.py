@@ -1,5 +1,6 @@
 """Forms in the list of rounds, and the view of one."""
 
+from math import hypot
 from pathlib import Path
 
 from tests.conftest import ServerProcess
@@ -22,6 +23,7 @@ def open_form(server: ServerProcess, name: str, k: int) -> None:
 
 def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess) -> None:
     """All its reports are in its first round, which is on the second page of the list."""
+    oldest = server.open_round()
     open_form(server, "form", 3)
     open_form(server, "later", 50)
     open_form(server, "last", 48)
@@ -29,9 +31,15 @@ def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess
     page = visitor.open()
     expect(card(page, "form")).to_contain_text(f"{MARKUP}● Collecting3,000 reports, open")
     assert card(page, "form-2").count() == 0
+    page.get_by_text("Older rounds").click()
+    server.open_round()
+    expect(card(page, oldest["name"])).to_contain_text("No reports")
+    report(server, oldest, 5)
+    expect(card(page, oldest["name"])).to_contain_text("5 reports")
     page.get_by_text("form", exact=True).click()
     plan = server.get("/plan?domain_size=2&epsilon=1&protocol=grr&users=1000").json()
-    margin = f"±\u00a0{100 * plan['accuracy']['margin']:.2g}\u00a0points before the draw"
+    margin = hypot(plan["accuracy"]["margin"], 1.96 * (2 / 3 / 4 / 1000) ** 0.5)
+    margin = f"±\u00a0{100 * margin:.2g}\u00a0points if all questions had equally many"
     expect(card(page, "form-1")).to_contain_text(margin)
     with page.expect_download() as download:
         page.get_by_text("Download CSV").click()

@@ -1,4 +1,4 @@
-// A form: what its draw means, and its rounds as cards with their accuracy before and after the draw.
+// A form: what its draw means, and its rounds as cards with their accuracy by their reports and by equal numbers.
 
 import { formPath, get, isAbort, onKey, poll, roundPath, sentenceOf } from "../api.js";
 import { downloadCsv } from "../chart/csv.js";
@@ -71,7 +71,7 @@ export async function show({ main, path: [id], signal }) {
     h(
       "p",
       { class: "quiet" },
-      "± is the 95 % interval of an average share as collected, if all reports are honest.",
+      "± is the 95 % interval of an average share among all people of the form, if all reports are honest. Errors in the CSV are about the people who answered the question.",
     ),
     h(
       "ul",
@@ -107,9 +107,9 @@ export async function show({ main, path: [id], signal }) {
         fill(said);
         const share = form.n / rounds.length;
         state.textContent = since(form);
-        reports.textContent = `${plural(form.n, "report")} in all, N/k = ${count(share)} for each question on average.`;
+        reports.textContent = `${plural(form.n, "report")} in all, ${count(share)} for each question on average.`;
         if (survey) survey.hidden = form.state === "closed";
-        form.rounds.forEach((round, k) => cards[k].set(round, share));
+        form.rounds.forEach((round, k) => cards[k].set(round, share, rounds.length));
       } catch (error) {
         if (!isAbort(error)) fill(said, notice("bad", sentenceOf(error)));
       }
@@ -120,26 +120,30 @@ export async function show({ main, path: [id], signal }) {
   onKey(again, signal);
 }
 
-/** The card of a question; `set(round, share)` updates it, where `share` is N/k. */
+/** The card of one of k questions; `set(round, share, k)` updates it, where `share` is N/k. */
 function questionCard(first) {
   const { root, set } = card(first);
   const accuracy = h("p", { class: "quiet" });
   root.append(accuracy);
   return {
     root,
-    set(round, share) {
+    set(round, share, k) {
       set(round);
-      const before = margin(round, share);
-      const after = margin(round, round.n);
+      const before = margin(round, share, k);
+      const after = margin(round, round.n, k);
       accuracy.hidden = before === null;
-      accuracy.textContent = `${after ? `${after} with its ${plural(round.n, "report")}; ` : ""}${before} before the draw, with N/k`;
+      accuracy.textContent = `${after ? `${after} with its ${plural(round.n, "report")}; ` : ""}${before} if all questions had equally many`;
     },
   };
 }
 
-/** Half the 95 % interval of a share of 1/d, from the variance of Lemma 2; null without reports or p and q. */
-function margin({ p, q, domain_size: d }, n) {
+/**
+ * Half the 95 % interval of a share f = 1/d, from the variance of Lemma 2 and that of drawing n people for one of k
+ * questions, (1 - 1/k) f(1 - f)/n; null without reports or p and q.
+ */
+function margin({ p, q, domain_size: d }, n, k) {
   if (!n || p === null) return null;
-  const variance = (q * (1 - q)) / (p - q) ** 2 + (1 - p - q) / (d * (p - q));
+  const noise = (q * (1 - q)) / (p - q) ** 2 + (1 - p - q) / (d * (p - q));
+  const variance = noise + ((1 - 1 / k) * (1 - 1 / d)) / d;
   return `±\u00a0${points(WIDE * Math.sqrt(variance / n))}`;
 }

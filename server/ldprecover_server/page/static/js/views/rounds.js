@@ -21,7 +21,7 @@ export function show({ main, signal }) {
   const cards = new Map(); // by id: their menus keep the focus
   const empty = h("div", { hidden: true });
   const another = h("a", { class: "button main", href: "#/open", hidden: true }, "Open a round");
-  let older = [];
+  let pages = 1; // of rounds that are shown, and read by each poll
   const forms = new Map(); // by id
   fill(
     main,
@@ -71,39 +71,34 @@ export function show({ main, signal }) {
     await Promise.allSettled(Array.from(parts, read)); // until one is read its rounds have cards
   }
 
-  let latest = [];
-  more.addEventListener("click", async () => {
-    try {
-      const last = (older.at(-1) ?? latest.at(-1)).id;
-      const { rounds } = await get("rounds", { query: { limit: PAGE, before: last }, signal });
-      await readForms(rounds);
-      older = [...older, ...rounds];
-      more.hidden = rounds.length < PAGE;
-      draw([...latest, ...older]);
-    } catch (error) {
-      if (!signal.aborted) fill(said, notice("bad", sentenceOf(error)));
-    }
+  more.addEventListener("click", () => {
+    pages += 1;
+    again();
   });
 
   again = poll(
     async () => {
       try {
-        latest = (await get("rounds", { query: { limit: PAGE }, signal })).rounds;
-        await readForms(latest);
+        const rounds = [];
+        let page;
+        do {
+          const query = { limit: PAGE, before: rounds.at(-1)?.id };
+          page = (await get("rounds", { query, signal })).rounds;
+          rounds.push(...page);
+        } while (page.length === PAGE && rounds.length < pages * PAGE);
+        await readForms(rounds);
         fill(said);
-        if (older.length === 0) more.hidden = latest.length < PAGE;
-        const ids = new Set(latest.map((round) => round.id));
-        older = older.filter((round) => !ids.has(round.id));
-        draw([...latest, ...older]);
+        more.hidden = page.length < PAGE;
+        draw(rounds);
       } catch (error) {
         if (!signal.aborted) fill(said, notice("bad", sentenceOf(error)));
       }
+      return SECONDS * pages;
     },
     SECONDS,
     signal,
   );
   onKey(() => {
-    older = []; // read with the key of before
     forms.clear();
     again();
   }, signal);
