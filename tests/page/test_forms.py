@@ -38,8 +38,8 @@ def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess
     expect(card(page, oldest["name"])).to_contain_text("5 reports")
     page.get_by_text("form", exact=True).click()
     plan = server.get("/plan?domain_size=2&epsilon=1&protocol=grr&users=1000").json()
-    margin = hypot(plan["accuracy"]["margin"], 1.96 * (2 / 3 / 4 / 1000) ** 0.5)
-    margin = f"±\u00a0{100 * margin:.2g}\u00a0points if all questions had equally many"
+    half = hypot(plan["accuracy"]["margin"], 1.96 * (2 / 3 / 4 / 1000) ** 0.5)
+    margin = f"±\u00a0{100 * half:.2g}\u00a0points if all questions had equally many"
     expect(card(page, "form-1")).to_contain_text(margin)
     with page.expect_download() as download:
         page.get_by_text("Download CSV").click()
