@@ -27,7 +27,8 @@ _HINTS = {
     "no-reports": "`ldprecover sim users` makes some",
     "round-of-form": "name the form instead, and add --form",
     "round-closed": "open another with `ldprecover round open`",
-    "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens one",
+    "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens "
+    "one; the name of a form needs --form",
     "round-open": "`ldprecover round close` closes it",
     "report-key-needed": "give a report key with --key; `ldprecover admin key create --scope "
     "report` makes one",

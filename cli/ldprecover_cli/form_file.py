@@ -9,39 +9,43 @@ from ldprecover_cli.errors import UsageError, file_errors
 from ldprecover_cli.options import Column, Encoding
 from ldprecover_cli.output import JsonObject
 from ldprecover_client import load_items
-from ldprecover_experiments.validation import Form
+from ldprecover_experiments.validation import Form, OneOrMore
 
 
 class _FormFile(Form):
     owner: ClassVar[str] = "a form"
-    name: Any = None
-    title: Any = None
-    thanks: Any = None
-    epsilon: Any = None
-    users: Any = None
-    tickets: Any = None
+    name: str = ""
+    title: str = ""
+    thanks: str = ""
+    epsilon: float = 1.0
+    users: int = 0
+    tickets: int = 0
+    shuffle: bool = False
     questions: list[Any]
 
 
 class _Question(Form):
-    owner: ClassVar[str] = "a question"
+    owner: ClassVar[str] = "a question (a form's stand above the first [[questions]])"
     question: str
-    items: list[str] | None = None
-    file: str | None = None
+    items: OneOrMore[str] = ()
+    file: str = ""
     column: Column = None
     encoding: Encoding = "utf-8"
 
 
 def load_form(file: Path) -> JsonObject:
     """Return the keys of a form; its questions as the fields of their rounds. Raises UsageError."""
-    place, rounds = f"{file}", []
+    place = f"{file}"
+    rounds: list[JsonObject] = []
     try:
         with file_errors("read", file):
             document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
         for i, fields in enumerate(_FormFile(**document).questions, 1):
             place = f"{file}, question {i}"
             each = _Question.of_mapping(fields)
-            items = tuple(each.items or ())
+            if any(each.question == other["question"] for other in rounds):
+                raise ValueError("question must be another than those before it")
+            items = each.items
             if each.file:
                 items = (
                     load_items(file.parent / each.file, each.column, encoding=each.encoding) + items
@@ -49,5 +53,8 @@ def load_form(file: Path) -> JsonObject:
             RoundParameters("grr", 1.0, items)  # raises for other than labels
             rounds.append({"question": each.question, "items": items})
     except ValueError as error:
-        raise UsageError(f"{place}: {error}") from error
+        fault = str(error).replace(" --", " the key ")
+        if isinstance(error, UnicodeDecodeError):
+            fault = "save it as UTF-8"
+        raise UsageError(f"{place}: {fault}") from error
     return document | {"questions": rounds}

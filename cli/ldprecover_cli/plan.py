@@ -135,10 +135,7 @@ def _show(result: "Plan") -> None:
     if not feasible:
         return
     best = feasible[0]
-    out.print(str(result.accuracy))
-    out.print(_gain(best))
-    out.print(_safe_lead(best))
-    out.print(_guess(best))
+    out.print(str(result.accuracy), _gain(best), _safe_lead(best), _guess(best), sep="\n")
     out.print(_command(best), soft_wrap=True)
 
 

@@ -1,10 +1,9 @@
 """`survey`: open a round or a form and print the link of its survey, or one link a ticket."""
 
 import csv
-from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
@@ -31,7 +30,7 @@ from ldprecover_cli.plan import form_gain
 
 def _defaults(context: Context, file: Path) -> Path:
     """Take the keys of a form's file as the values of options that are absent."""
-    if file.suffix == ".toml" and file.is_file():
+    if file.suffix.lower() == ".toml":
         from ldprecover_cli.form_file import load_form
 
         context.default_map = load_form(file)
@@ -39,6 +38,7 @@ def _defaults(context: Context, file: Path) -> Path:
 
 
 def survey(
+    context: Context,
     file: Annotated[
         Path,
         Argument(
@@ -87,9 +87,9 @@ def survey(
     First it says how exact the shares will be. On a terminal it asks before it opens a round whose
     noise exceeds the average share. The round cannot be changed later.
 
-    A TOML file is a form: each person answers one of its questions, [[questions]] with question,
-    items, file, column and encoding. Its other keys are name, title, thanks, epsilon, users and
-    tickets; the options replace them. With tickets, these assign the questions.
+    A TOML file is a form: each person answers one of its `questions`, tables with question, items,
+    file, column and encoding. Its other keys are name, title, thanks, epsilon, users, tickets and
+    shuffle; the options replace them. With tickets, these assign the questions.
 
     Example: ldprecover survey products.csv --question "Which of these did you buy last?"
 
@@ -101,21 +101,18 @@ def survey(
     """
     from ldprecover import RoundParameters
     from ldprecover.planning import plan_form
-    from ldprecover_cli.form_file import load_form
     from ldprecover_client import load_items
     from ldprecover_client.reporter import MAX_EPSILON
 
-    is_form = file.suffix == ".toml"
-    flag = " --form" * is_form
-    if is_form == bool(question) or (is_form and (column or encoding != "utf-8")):
+    form: Any = context.default_map
+    flag = " --form" * bool(form)
+    if bool(form) == bool(question) or (form and (column or encoding != "utf-8")):
         raise UsageError(
             "a list of answers needs --question; the questions of a TOML file have keys instead of "
             "--question, --column and --encoding"
         )
-    if output is not None and tickets is None:
-        raise UsageError("--output is for the links of --tickets")
-    if output is not None and output.suffix != ".csv":
-        raise UsageError(f"--output takes a file that ends in .csv, not {output}")
+    if output is not None and (tickets is None or output.suffix != ".csv"):
+        raise UsageError("--output is for the links of --tickets: a file that ends in .csv")
     if epsilon > MAX_EPSILON:
         raise UsageError(
             f"--epsilon: the survey sends no report above {MAX_EPSILON:g}: take that or less, and "
@@ -124,8 +121,8 @@ def survey(
     links = None if tickets is None else output or Path("links.csv")
     if links is not None:
         check_new(links)
-    if is_form:
-        rounds = load_form(file)["questions"]
+    if form:
+        rounds = form["questions"]
     else:
         items = load_items(file, column, encoding=encoding)
         RoundParameters("grr", 1.0, items)  # raises for fewer than two
@@ -133,16 +130,21 @@ def survey(
     people = min(filter(None, (users, tickets)), default=10_000)
     plan = plan_form([len(each["items"]) for each in rounds], epsilon, people)
     for i, each in enumerate(rounds):
-        if is_form:
+        if form:
             note(f"{i + 1}. {each['question']}")
         note_items(each["items"])
         note(str(plan.accuracies[i]))
         each |= {"thanks": thanks, "protocol": plan.rounds[i].protocol, "epsilon": epsilon}
-    if is_form:
+    if form:
         note(
             f"Each person answers one of {counted(len(rounds), 'question')}: "
             f"{'the ticket assigns it' if links else 'each device draws it, so attackers choose'}. "
             f"{form_gain(plan)}"
+        )
+    if url.startswith("http:"):
+        note(
+            "Without https only browsers on the server's machine can report: for others give --url "
+            "a public address with https."
         )
     if any(each.drowns for each in plan.accuracies) and not (yes or json):
         confirm_opening()
@@ -151,18 +153,21 @@ def survey(
     file_of_links = nullcontext() if links is None else new_file(links, 0o600)
     try:
         with connected(url, key) as client, file_of_links as stream:
-            if is_form:
+            if form:
                 assign, mint = "ticket" if links else "client", client.mint_form_tickets
                 opened = client.open_form(name=name, title=title, assign=assign, rounds=rounds)
             else:
                 access, mint = "ticket" if links else "open", client.mint_tickets
                 opened = client.open_round(name=name, title=title, access=access, **rounds[0])
             link = (
-                f"{client.url}/page/survey.html?{'form' if is_form else 'round'}={opened.name}"
+                f"{client.url}/page/survey.html?{'form' if form else 'round'}={opened.name}"
                 f"{'&shuffle' * shuffle}"
             )
             if stream is not None:
-                _write_links(stream, link, mint(opened.id, tickets or 0))
+                rows = csv.writer(stream)
+                rows.writerow(["link", "ticket"])
+                # After the hash: browsers send that part to no server, so no log has the ticket.
+                rows.writerows([f"{link}#ticket={t}", t] for t in mint(opened.id, tickets or 0))
     except BaseException:
         if opened is not None:
             note(
@@ -181,10 +186,3 @@ def survey(
         f"{flag} -o results.csv",
         soft_wrap=True,
     )
-
-
-def _write_links(stream: TextIO, link: str, tickets: Iterable[str]) -> None:
-    rows = csv.writer(stream)
-    rows.writerow(["link", "ticket"])
-    # After the hash: browsers send that part to no server, so no log has the ticket.
-    rows.writerows([f"{link}#ticket={ticket}", ticket] for ticket in tickets)

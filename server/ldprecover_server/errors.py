@@ -304,7 +304,7 @@ class RoundOfFormError(ServiceError):
     """The round belongs to a form, and the call is one for the form.
 
     The rounds of a form are closed and deleted together, and its tickets assign them. Use the same
-    call of the form, /forms/{form}, whose id the detail names.
+    call of the form, /forms/{form}, whose name the detail has.
     """
 
     type = ProblemType.ROUND_OF_FORM

@@ -137,7 +137,7 @@ class Rounds:
         """Return a round that belongs to no form. Raises RoundNotFoundError, RoundOfFormError."""
         stored = self._storage.rounds.find(identifier)
         if stored.form is not None:
-            raise RoundOfFormError(f"the round belongs to the form {stored.form}")
+            raise RoundOfFormError(f"the round belongs to the form {stored.form_name}")
         return stored
 
     def get(self, identifier: str) -> tuple[StoredRound, RoundInfo]:

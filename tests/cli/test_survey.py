@@ -106,7 +106,7 @@ def test_asks_on_a_terminal_where_noise_exceeds_the_average(
     ("options", "message"),
     [
         ("--output links.csv", "--output is for the links of --tickets"),
-        ("--tickets 2 --output links.xlsx", "a file that ends in .csv, not links.xlsx"),
+        ("--tickets 2 --output links.xlsx", "a file that ends in .csv"),
         ("--epsilon 3", "no report above 2: take that or less"),
     ],
 )
@@ -184,9 +184,14 @@ def test_form_without_tickets_has_one_link(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ('title = "Usage"', "title = 5", "usage.toml: title must be a valid string, not 5"),
+        ("users = 3000", "epsilon = true", "epsilon must be a valid number, not True"),
+        ("title", "[[questions]]\ntitle", "stand above the first [[questions]]"),
+        ("editor", "system", "question 2: question must be another than those before it"),
         ("title", "titel", "usage.toml: there is no key 'titel' of a form; did you mean 'title'?"),
-        ("column", "kolumn", "question 2: there is no key 'kolumn' of a question; did you mean"),
+        ("column", "kolumn", "question 2: there is no key 'kolumn' of a question"),
         (', "macOS", "Windows"', "", "question 1: items must be at least two, not 1"),
+        ('column = "Name"', "", "of the items with the key column"),
         ("users = 3000", "users = 1", "users must be an integer from 2, not 1"),
         ("users = 3000", "tickets = 0", "'--tickets': must be greater than or equal to 1, not 0"),
         ("users = 3000", "users", "usage.toml: Expected '=' after a key"),
@@ -199,3 +204,8 @@ def test_names_what_is_wrong_in_the_file_of_a_form(
 ) -> None:
     form.write_text(FORM.replace(old, new))
     assert message in run(f"survey {form}").fails(2)
+
+
+def test_takes_a_form_in_utf_8_only(run: Run, form: Path) -> None:
+    form.write_text(FORM, encoding="utf-16")
+    assert "save it as UTF-8" in run(f"survey {form.rename('usage.TOML')}").fails(2)
