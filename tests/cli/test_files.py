@@ -45,4 +45,4 @@ def test_names_a_database_that_is_not_a_file(run: Run, tmp_path: Path, command: 
 
 def test_a_ledger_that_is_a_folder_is_one_sentence(run: Run, tmp_path: Path) -> None:
     error = run("send ledger --ledger", str(tmp_path)).fails(1)
-    assert error == f"the ledger {tmp_path} cannot be used: Is a directory"
+    assert error == f"{tmp_path} is not a regular file"
