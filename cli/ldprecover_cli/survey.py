@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
-from ldprecover_cli.errors import UsageError, check_new, new_file
+from ldprecover_cli.errors import UsageError, check_new, file_errors, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Column,
@@ -30,7 +30,7 @@ from ldprecover_cli.plan import form_gain
 
 def _defaults(context: Context, file: Path) -> Path:
     """Take the keys of a form's file as the values of options that are absent."""
-    if file.suffix.lower() == ".toml":
+    if file.suffix.lower() == ".toml" and file.is_file():
         from ldprecover_cli.form_file import load_form
 
         context.default_map = load_form(file)
@@ -104,6 +104,8 @@ def survey(
     from ldprecover_client import load_items
     from ldprecover_client.reporter import MAX_EPSILON
 
+    with file_errors("read", file):
+        file.stat()
     form: Any = context.default_map
     flag = " --form" * bool(form)
     if bool(form) == bool(question) or (form and (column or encoding != "utf-8")):

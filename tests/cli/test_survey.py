@@ -207,5 +207,6 @@ def test_names_what_is_wrong_in_the_file_of_a_form(
 
 
 def test_takes_a_form_in_utf_8_only(run: Run, form: Path) -> None:
+    assert "cannot read usage.TOML" in run("survey usage.TOML").fails(2)
     form.write_text(FORM, encoding="utf-16")
     assert "save it as UTF-8" in run(f"survey {form.rename('usage.TOML')}").fails(2)
