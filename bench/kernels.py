@@ -25,17 +25,16 @@ from bench.harness import Work, in_turn, median_ratio, seconds
 from bench.kernels_c import FLAGS, CLimits
 
 from ldprecover import GRR, OLH, OUE
-from ldprecover.counting import numpy_kernels, packed_lines
+from ldprecover.counting import numpy_kernels
 from ldprecover_experiments.simulation.tables import Table
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
 TRANSFORMED = 1 << 17
-LOOKED_AT = 24  # items, as FIAD has them
 SIZES = {"grr": 200_000, "oue": 200_000, "olh": 40_960}
 
 NOTES = (
-    f"A ratio is our time over that of C (gcc {' '.join(FLAGS)}), or of counting by our kernels.",
+    f"A ratio is our time over that of C (gcc {' '.join(FLAGS)}).",
     "Ours starts from packed reports, C from columns or rows laid out beforehand.",
     "numba compiles for this machine's processor, C for any since x86-64-v3 (AVX2).",
     "Simulating is perturbing into packed reports with a seeded generator.",
@@ -98,7 +97,6 @@ class Bench:
         self.olh()
         self.oue()
         self.grr()
-        self.reading()
         self.transform()
         self.simulate()
 
@@ -130,38 +128,6 @@ class Bench:
         n = SIZES["grr"]
         reports = GRR(EPSILON, D).perturb(self._items(n), self.rng)
         self._compare("GRR, per report", lambda m: m.grr_counts(reports, D), n)
-
-    def reading(self) -> None:
-        """What recoveries ask of reports, beside counting them with the same kernels."""
-        n = SIZES["olh"]
-        reports = OLH(EPSILON, D, G).perturb(self._items(n), self.rng)
-        hashes = reports["seed"], reports["bucket"]
-        some = np.sort(self.rng.choice(D, LOOKED_AT, replace=False)).astype(np.uint32)
-        lines = packed_lines(numpy_kernels.olh_supported(*hashes, some, G))
-        rows = OUE(EPSILON, D).perturb(self._items(n), self.rng)
-        olh, oue = "OLH counts", "OUE counts"
-        beside = {
-            "OLH sizes and counts, per test": (olh, 1.3),
-            f"OLH, {LOOKED_AT} items of each report, per test": (olh, 2.5),
-            f"pairs of {LOOKED_AT} items, per report and item": (olh, 1.0),
-            "OUE sizes, per report": (oue, 4.0),
-            f"OUE, {LOOKED_AT} items of each report, per report": (oue, 4.0),
-        }
-        for name, module in self.modules.items():
-            works = (
-                (partial(module.olh_counts_and_sizes, *hashes, D, G), n * D),
-                (partial(module.olh_supported, *hashes, some, G), n * LOOKED_AT),
-                (partial(module.joint_counts, lines, lines), n * LOOKED_AT),
-                (partial(module.unary_sizes, rows), n),
-                (partial(module.unary_supported, rows, some), n),
-            )
-            counts = {
-                olh: (partial(module.olh_counts, *hashes, D, G), n * D),
-                oue: (partial(module.oue_counts, rows, D), n),
-            }
-            times = Times(counts | dict(zip(beside, works, strict=True)), self.rounds)
-            for description, (other, limit) in beside.items():
-                self._add(f"{description}, {name}", times, description, limit, [other])
 
     def transform(self) -> None:
         values = self.rng.integers(0, 1000, TRANSFORMED)
