@@ -160,11 +160,10 @@ def form_gain(plan: "FormPlan") -> str:
 
 def _safe_lead(planned: "PlannedRound") -> str:
     """Return a sentence on the lead that is safe from the share of malicious users."""
-    share, name = f"{100 * (planned.beta or 0):.3g} %", planned.protocol
-    if planned.safe_lead is None:
-        return f"With {name} no lead is safe from {share} forged reports."
+    lead = planned.safe_lead
+    least = "no lead" if lead is None else f"a lead of {100 * lead:.3g} points"
     return (
-        f"With {name} a lead of {100 * planned.safe_lead:.3g} points is safe from {share} forged "
+        f"With {planned.protocol} {least} is safe from {100 * (planned.beta or 0):.3g} % forged "
         "reports."
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
-from ldprecover_cli.errors import UsageError, check_new, file_errors, new_file
+from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
     Column,
@@ -104,24 +104,17 @@ def survey(
     from ldprecover_client import load_items
     from ldprecover_client.reporter import MAX_EPSILON
 
-    with file_errors("read", file):
-        file.stat()
     form: Any = context.default_map
     flag = " --form" * bool(form)
-    if bool(form) == bool(question) or (form and (column or encoding != "utf-8")):
-        raise UsageError(
-            "a list of answers needs --question; the questions of a TOML file have keys instead of "
-            "--question, --column and --encoding"
-        )
-    if output is not None and (tickets is None or output.suffix != ".csv"):
+    if output and (not tickets or output.suffix != ".csv"):
         raise UsageError("--output is for the links of --tickets: a file that ends in .csv")
     if epsilon > MAX_EPSILON:
         raise UsageError(
             f"--epsilon: the survey sends no report above {MAX_EPSILON:g}: take that or less, and "
             "more people or fewer items; practice rounds of `ldprecover class` take more"
         )
-    links = None if tickets is None else output or Path("links.csv")
-    if links is not None:
+    links = (output or Path("links.csv")) if tickets else None
+    if links:
         check_new(links)
     if form:
         rounds = form["questions"]
@@ -129,6 +122,11 @@ def survey(
         items = load_items(file, column, encoding=encoding)
         RoundParameters("grr", 1.0, items)  # raises for fewer than two
         rounds = [{"question": question, "items": items}]
+    if bool(form) == bool(question) or (form and (column or encoding != "utf-8")):
+        raise UsageError(
+            "a list of answers needs --question; the questions of a TOML file have keys instead of "
+            "--question, --column and --encoding"
+        )
     people = min(filter(None, (users, tickets)), default=10_000)
     plan = plan_form([len(each["items"]) for each in rounds], epsilon, people)
     for i, each in enumerate(rounds):
@@ -137,7 +135,7 @@ def survey(
         note_items(each["items"])
         note(str(plan.accuracies[i]))
         each |= {"thanks": thanks, "protocol": plan.rounds[i].protocol, "epsilon": epsilon}
-    if form:
+    if len(rounds) > 1:
         note(
             f"Each person answers one of {counted(len(rounds), 'question')}: "
             f"{'the ticket assigns it' if links else 'each device draws it, so attackers choose'}. "
@@ -152,7 +150,7 @@ def survey(
         confirm_opening()
     # Create the file first: a round cannot be opened again.
     opened: Any = None  # the form or round
-    file_of_links = nullcontext() if links is None else new_file(links, 0o600)
+    file_of_links = new_file(links, 0o600) if links else nullcontext()
     try:
         with connected(url, key) as client, file_of_links as stream:
             if form:
@@ -165,7 +163,7 @@ def survey(
                 f"{client.url}/page/survey.html?{'form' if form else 'round'}={opened.name}"
                 f"{'&shuffle' * shuffle}"
             )
-            if stream is not None:
+            if stream:
                 rows = csv.writer(stream)
                 rows.writerow(["link", "ticket"])
                 # After the hash: browsers send that part to no server, so no log has the ticket.

@@ -26,6 +26,11 @@ def products() -> Path:
     return path
 
 
+def read_links() -> list[dict[str, str]]:
+    with Path("links.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_opens_a_round_and_prints_its_link(
     on_server: Run, server: ServerProcess, products: Path, name: str
 ) -> None:
@@ -49,8 +54,7 @@ def test_writes_a_link_for_each_ticket(
     Path("food.txt").write_text("soup\nsalad\n")
     line = f"survey food.txt --name {name} --tickets 3 -o links.csv --json"
     opened = on_server(line, "--question", QUESTION).json
-    with Path("links.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_links()
     assert Path("links.csv").stat().st_mode & 0o077 == 0
     survey = f"{server.url}/page/survey.html?round={name}#ticket="
     assert [row["link"] for row in rows] == [survey + row["ticket"] for row in rows]
@@ -145,8 +149,7 @@ def test_form_of_tickets_is_opened_answered_read_closed_and_deleted(
     assert opened.err.count("With 4 people each share is") == 2
     assert "2. Which editor?\n3 items: vim; emacs; other.\n" in opened.err
     assert f"up to {100 * plan_form([3, 3], 1.0, 4).gains_chosen[0]:.3g} points" in opened.err
-    with Path("links.csv").open(encoding="utf-8", newline="") as file:
-        links = list(csv.DictReader(file))
+    links = read_links()
     assert links[0]["link"].startswith(f"{server.url}/page/survey.html?form={name}#ticket=")
     added = on_server(f"admin ticket {name} --form --count 1").succeeds().out.strip()
     answers = {"Which system?": "macOS", "Which editor?": "vim"}
@@ -207,6 +210,6 @@ def test_names_what_is_wrong_in_the_file_of_a_form(
 
 
 def test_takes_a_form_in_utf_8_only(run: Run, form: Path) -> None:
-    assert "cannot read usage.TOML" in run("survey usage.TOML").fails(2)
+    assert "there is no file usage.TOML" in run("survey usage.TOML").fails(2)
     form.write_text(FORM, encoding="utf-16")
     assert "save it as UTF-8" in run(f"survey {form.rename('usage.TOML')}").fails(2)

@@ -64,7 +64,7 @@ export async function show({ main, path: [id], signal }) {
     ),
     said,
     reports,
-    h("p", {}, isOfClients ? byClients(rounds.length) : BY_TICKETS),
+    rounds.length > 1 && h("p", {}, isOfClients ? byClients(rounds.length) : BY_TICKETS),
     !isOfClients && h("p", { class: "quiet" }, TIES.join(" ")),
     h("div", { class: "row" }, download),
     saved,
