@@ -24,6 +24,8 @@ export function memoryStore(): Store;
 export interface Entry {
   readonly roundId: string;
   readonly roundName: string;
+  /** The form of the round, or null. A ledger has one report a form. */
+  readonly formId: string | null;
   /** The round's question, else its title; null for neither. */
   readonly question: string | null;
   readonly serverUrl: string;
@@ -84,6 +86,8 @@ export interface Round {
   readonly own: number | null;
   /** Whether the round may be answered over plain http. */
   readonly practice: boolean;
+  /** The id of the form, or null. */
+  readonly form: string | null;
   readonly access: string;
   readonly digest: string;
   /** The texts that the survey shows; null for none. */
@@ -101,7 +105,11 @@ export interface Form {
   /** Who draws the round: the ticket, or the client. */
   readonly assign: "ticket" | "client";
   /** The questions are distinct. */
-  readonly rounds: readonly { readonly id: string; readonly question: string }[];
+  readonly rounds: readonly {
+    readonly id: string;
+    readonly question: string;
+    readonly state: string;
+  }[];
 }
 
 /** The result of reporting: stored and counted, not answered yet, or refused for good. */
@@ -146,7 +154,7 @@ export class Reporter {
   readonly ledger: Ledger;
   /** The checked form, or null. */
   form(): Promise<Form | null>;
-  /** The checked parameters of the round; of a form those of the drawn one. */
+  /** The checked parameters of the round; of a form that of the report, ticket or draw. */
   round(): Promise<Round>;
   /**
    * Report an item's label (always a string) or its index (always a number); in a round for numbers
@@ -171,12 +179,12 @@ export class ArgumentError extends CallerError {}
 export class UnknownItemError extends CallerError {}
 /** This client does not know the round's protocol. */
 export class UnknownProtocolError extends CallerError {}
-/** The round needs a key or another ticket, or takes no ticket. */
+/** The round needs a key or another ticket, or takes no ticket, or its form is closed. */
 export class AccessError extends CallerError {
   /** What the round takes reports with; null for neither. */
   readonly needs: "key" | "ticket" | null;
 }
-/** The ledger has this round's answered report. */
+/** The ledger has this round's answered report, or one to another round of its form. */
 export class AlreadyReportedError extends CallerError {}
 /** A privacy limit of the user forbids this report; nothing was perturbed or sent. */
 export class LimitError extends ClientError {}

@@ -1,5 +1,6 @@
 // For Node only: a ledger in a file.
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { open, readFile, readlink, rename, rm, symlink } from "node:fs/promises";
+import { hostname } from "node:os";
 import { dirname } from "node:path";
 
 import { LedgerError } from "./ldprecover.js";
@@ -11,8 +12,9 @@ const MAX_TRIES = 200;
 /**
  * Keep the ledger in a file that only its user can read; it is on disk before a report is sent.
  *
- * Processes share it by the lock file `<path>.lock`. A process that is killed leaves its lock: others
- * throw after ten seconds, and nothing is perturbed.
+ * Processes share it by the lock `<path>.lock`, a symbolic link that names its host and process. The
+ * next process of that host removes the lock of one that was killed. Others, and those that wait for
+ * a living one, throw after ten seconds, and nothing is perturbed.
  */
 export function fileStore(path) {
   const inOrder = queue();
@@ -33,7 +35,8 @@ export function fileStore(path) {
 
 async function read(path) {
   try {
-    return JSON.parse(await readFile(path, "utf8"));
+    // Writes are atomic: an empty file was made by something else, as mktemp does.
+    return JSON.parse((await readFile(path, "utf8")) || "{}");
   } catch (error) {
     if (error.code === "ENOENT") return {};
     throw new LedgerError(`${path} cannot be read as a ledger: ${error.message}`);
@@ -62,12 +65,17 @@ async function flush(folder) {
 async function withLock(path, act) {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      await (await open(path, "wx", 0o600)).close();
+      await symlink(`${hostname()}:${process.pid}:${await startOf(process.pid)}`, path);
       break;
     } catch (error) {
       if (error.code !== "EEXIST")
         throw new LedgerError(`${path} cannot be made: ${error.message}`);
-      if (attempt === MAX_TRIES) {
+      if (await isStale(path)) {
+        // Under a second lock, else it could be the lock of the next process by now.
+        await withLock(`${path}.stale`, async () => (await isStale(path)) && rm(path));
+        continue;
+      }
+      if (attempt >= MAX_TRIES) {
         throw new LedgerError(
           `another process holds the ledger; if none does, one was killed: delete ${path}`,
         );
@@ -80,4 +88,32 @@ async function withLock(path, act) {
   } finally {
     await rm(path, { force: true });
   }
+}
+
+/** Return whether the process that holds a lock, of this host, has ended. */
+async function isStale(path) {
+  const read = () => readlink(path).catch(() => "");
+  const holder = await read();
+  // It may have released the lock before it ended; another process may hold the lock since.
+  return (await hasEnded(holder)) && holder === (await read());
+}
+
+async function hasEnded(holder) {
+  const [host, pid, start] = holder.split(":");
+  if (host !== hostname() || !/^[1-9]\d*$/.test(pid)) return false;
+  try {
+    process.kill(Number(pid), 0); // only asks
+  } catch (error) {
+    return error.code === "ESRCH";
+  }
+  const now = await startOf(pid);
+  return Boolean(start && now && start !== now);
+}
+
+/** Return when a process began, which tells it from others of its id; "" where nothing says so. */
+async function startOf(pid) {
+  const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
+  const [, state, ...rest] = stat.slice(stat.lastIndexOf(")")).split(" ");
+  const isZombie = state === "Z" && rest[16] === "1"; // else a thread of it may still write
+  return isZombie ? "ended" : (rest[18] ?? "");
 }

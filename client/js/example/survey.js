@@ -9,6 +9,7 @@
 import { ArgumentError, Ledger, LedgerError, UnansweredError } from "../ldprecover.js";
 import { MAX_EPSILON, MAX_TOTAL_EPSILON, Reporter, Retries, browserStore } from "../ldprecover.js";
 import { attackerSuccessRate } from "../src/protocols.js";
+import { isReference } from "../src/rounds.js";
 import { shuffled, wordsFrom } from "../src/words.js";
 import { combobox } from "./combobox.js";
 
@@ -84,7 +85,8 @@ const CLOSED = "This survey is closed: it takes no more reports.";
 const OTHERS = "Another person takes a private window or another browser.";
 const REPORTED = `This browser has reported already. A second report would tell more of you. ${OTHERS}`;
 const RESENT = "The report made earlier in this browser is counted, and no new answer. ";
-
+const ELSEWHERE = `With a ticket for another question take a private window. ${OTHERS}`;
+const OTHER_QUESTION = "This ticket is for another question of this survey.";
 const GONE = "There is no survey under this link: it is not whole, or the survey is gone.";
 
 /** Sentences for users, by the slug of a problem, what an error needs, or its name. */
@@ -93,8 +95,10 @@ const SENTENCES = {
   "idempotency-key-reused": "This ticket was used already, for another report. Enter another one.",
   "invalid-ticket": "This is no ticket of this survey. Check it, or ask for another one.",
   "round-not-found": GONE,
-  ticket: `This ticket is for another question than the one drawn in this browser, and you answer only one. ${OTHERS}`,
+  forbidden: OTHER_QUESTION,
+  ticket: OTHER_QUESTION,
   AccessError: "This survey takes no tickets: open its link without one.",
+  AlreadyReportedError: REPORTED,
   ArgumentError: "This ticket is not whole: a ticket must be 22 characters, a dot, and 22 more.",
   EpsilonSpentError: `Earlier reports of this browser tell as much of you as it allows. ${OTHERS}`,
   InvalidAnswerError: "No server of this survey answers here. Check the link and your connection.",
@@ -103,7 +107,8 @@ const SENTENCES = {
 };
 
 const message = (error) =>
-  SENTENCES[error.slug] ?? SENTENCES[error.needs] ?? SENTENCES[error.name] ?? error.message;
+  [error.slug, error.needs, error.name].map((each) => SENTENCES[each]).find(Boolean) ??
+  error.message.replace(/[^.!?]$/, "$&.");
 
 /** The sentence for an error before the form is there. */
 function obstruction(error) {
@@ -225,16 +230,17 @@ async function drawnRound(survey, ticket, reporterWith) {
 
 async function start() {
   element.promise.textContent = "Asking the server what it collects.";
-  const target = query.has("form")
-    ? { form: query.get("form") }
-    : (query.get("round") ?? "current");
+  const name = query.get("form") ?? query.get("round") ?? "current";
+  if (!isReference(name)) throw Error(GONE);
+  const target = query.has("form") ? { form: name } : name;
   const ledger = new Ledger(browserStore());
   const retries = new Retries({ total: 5 });
   const reporterWith = (ticket) => new Reporter(server, target, { ledger, retries, ticket });
   const reader = reporterWith(null);
   const survey = await reader.form();
   let ticket = survey?.assign === "ticket" ? ticketField() : null;
-  const round = await (survey ? drawnRound(survey, ticket, reporterWith) : reader.round());
+  const isNew = survey && !(await ledger.entries()).some((each) => each.formId === survey.id);
+  const round = await (isNew ? drawnRound(survey, ticket, reporterWith) : reader.round());
   const title = survey?.title ?? round.title;
   document.title = title ?? round.question ?? document.title;
   Object.assign(element.question, { textContent: round.question ?? document.title, lang: "" });
@@ -262,10 +268,20 @@ async function start() {
       return say(entry.state === "accepted" ? REPORTED : (await isClosed(round)) ? late : rejected);
     }
     element.send.textContent = "Send the kept report";
+    const needsSame = round.form && ticket && !entry.openTries;
     const which = entry.openTries ? "its first" : "this";
-    const under = ticketSent() === entry.ticket ? "" : `, under ${which} ticket`;
+    let under = ticketSent() === entry.ticket ? "" : `, under ${which} ticket`;
+    if (needsSame) under = ", but only under a ticket for the same question";
+    const others = needsSame ? ELSEWHERE : OTHERS;
     const kept = sentence || "A report made earlier in this browser has not arrived.";
-    return say(`${kept} The button sends the kept report${under}, and no new answer. ${OTHERS}`);
+    return say(`${kept} The button sends the kept report${under}, and no new answer. ${others}`);
+  }
+
+  /** Throw if a form's ticket is for another question, or a form that has no report is closed. */
+  async function check() {
+    if (survey && !entry && (await isClosed(round))) throw Error(CLOSED);
+    // While a try is open the kept report goes out under its first ticket.
+    if (survey && ticket && !entry?.openTries) await reporterWith(ticketSent()).round();
   }
 
   form.addEventListener("change", () => complain(chooser.input, element.fault, ""));
@@ -286,7 +302,7 @@ async function start() {
     const limit = { maxTotalEpsilon: entry ? Number.MIN_VALUE : total };
     const options = { ticket: sent, maxEpsilon, ledger: new Ledger(browserStore(), limit) };
     try {
-      if (survey && ticket) await reporterWith(sent).round(); // throws for another question's
+      await check();
       const receipt = await new Reporter(server, survey ? round.id : target, options).report(item);
       form.hidden = true;
       const thanks = round.thanks ? "" : "Thank you: your report is counted.";
@@ -298,7 +314,7 @@ async function start() {
       clearTimeout(wait);
     }
   });
-  await show("");
+  await show(entry ? await check().then(() => "", message) : "");
 }
 
 start().catch((error) => {

@@ -23,7 +23,8 @@ export function readForm(body) {
   if (!Array.isArray(body.rounds) || !body.rounds.length || body.rounds.length > 50)
     throw new InvalidAnswerError("rounds must be an array of 1 to 50");
   const rounds = body.rounds.map((round) => {
-    return { id: field.text(round ?? {}, "id"), question: field.shown(round, "question") };
+    const [id, state] = ["id", "state"].map((name) => field.text(round ?? {}, name));
+    return { id, question: field.shown(round, "question"), state };
   });
   const isDistinct = (values) => new Set([...values, null]).size > values.length;
   const ids = rounds.map((round) => round.id);

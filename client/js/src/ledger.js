@@ -1,18 +1,19 @@
 // The ledger: a user's reports and the epsilon that they cost, stored before they are sent.
 //
-// It has one entry a round, by the round's id: the packed report, its idempotency key, and its
-// state:
+// It has one entry a round, by the round's id, and one a form: the packed report, its idempotency
+// key, and its state:
 //
 //     pending ──► accepted    the server has the report
 //        └──────► refused     the server will never take it
 //
 // An entry is never removed, so its epsilon stays spent. It does not contain the user's value.
-// `draws` has the round that was drawn for each form, by the form's id.
+// `draws` has the round that this device drew for each form whose tickets do not assign it.
 //
 // A ticket replaces the key, so the same report under two tickets could count twice. A try under a
 // ticket is recorded as open before it is sent, and no longer open once the server has refused that
 // ticket. The report may be sent under another ticket only while no try is open.
 import {
+  AlreadyReportedError,
   ArgumentError,
   ClientError,
   EpsilonSpentError,
@@ -57,8 +58,8 @@ export class Ledger {
 
   /**
    * Return the round's entry, and whether it is new. Only without an entry `perturb` is called, and
-   * its report stored with the key. Throws EpsilonSpentError, InconsistentRoundError and
-   * LedgerError.
+   * its report stored with the key. Throws AlreadyReportedError if another round of
+   * its form has an entry, EpsilonSpentError, InconsistentRoundError and LedgerError.
    */
   claim({ round, serverUrl, key, ticket = null, perturb }) {
     return this.#transact(async (book, save) => {
@@ -69,10 +70,14 @@ export class Ledger {
           "the round had other parameters when it was first reported to",
         );
       }
+      const isOfForm = (each) => each.formId === round.form;
+      if (round.form && Object.values(book.reports).some(isOfForm))
+        throw new AlreadyReportedError("the ledger has a report to another question of this form");
       this.#checkTotal(book, round.epsilon);
       const entry = {
         roundId: round.id,
         roundName: round.name,
+        formId: round.form,
         question: round.question ?? round.title,
         serverUrl,
         digest: round.digest,
@@ -90,14 +95,14 @@ export class Ledger {
     });
   }
 
-  /** Return the round that was drawn for a form first: this one, if none was before, or null. */
+  /** Return the round that was drawn for a form first: this one, if none was before. */
   draw(formId, roundId) {
     return this.#transact(async (book, save) => {
-      if (roundId !== null && !(formId in book.draws)) {
+      if (!(formId in book.draws)) {
         book.draws[formId] = roundId;
         await save();
       }
-      return book.draws[formId] ?? null;
+      return book.draws[formId];
     });
   }
 

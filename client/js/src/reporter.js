@@ -25,7 +25,7 @@ import { below, systemCrypto, wordsFrom } from "./words.js";
 /** The default limit of epsilon for one round. */
 export const MAX_EPSILON = 2;
 
-const TICKET_PROBLEMS = ["invalid-ticket", "idempotency-key-reused"];
+const TICKET_PROBLEMS = ["invalid-ticket", "idempotency-key-reused", "forbidden"];
 const NUMBER = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i;
 
 const REFUSED = "the report will never be counted, and its epsilon stays spent";
@@ -40,11 +40,12 @@ const KEEPS_TICKET =
  *     const receipt = await new Reporter("https://reports.example.org", "lunch").report("soup");
  *
  * `round` is an id, a name, or "current"; or `{ form: "usage" }`, a form's id or name. Of a form the
- * user answers one question: the ticket assigns it, or this device draws it. The ledger has the draw
- * before the round is fetched, and the other answers never leave the device. `ledger` is the user's:
- * by default in the browser's database; outside a browser it is required. `maxEpsilon` limits each
- * round. `key` is a report key and `ticket` a ticket, if the round needs one. `timeout` limits the
- * seconds of a request, `retries` is a `Retries`. Throws ArgumentError.
+ * user answers one question: the ticket assigns it, or this device draws it, and the ledger has the
+ * draw before the round is fetched. A ledger has one report a form, and the other answers never
+ * leave the device. `ledger` is the user's: by default in the browser's database; outside a browser
+ * it is required. `maxEpsilon` limits each round. `key` is a report key and `ticket` a ticket, if the
+ * round needs one. `timeout` limits the seconds of a request, `retries` is a `Retries`. Throws
+ * ArgumentError.
  */
 export class Reporter {
   #ledger;
@@ -93,7 +94,7 @@ export class Reporter {
     return form === null ? null : readForm(await this.#calls(url).form(form));
   }
 
-  /** Return the checked parameters of the round; of a form, draw it before, or remember it. */
+  /** Return the checked parameters of the round; of a form, that of the report, ticket or draw. */
   async round() {
     return this.#roundOf(await this.form());
   }
@@ -113,7 +114,8 @@ export class Reporter {
     if (form) checkAnswers(form, value);
     const round = await this.#roundOf(form);
     if (form) value = value[round.question];
-    const { entry, isNew } = await this.#claim(round, value, crypto);
+    const isClosed = form?.rounds.find((each) => each.id === round.id).state === "closed";
+    const { entry, isNew } = await this.#claim(round, value, isClosed, crypto);
     const { receipt, error } = await this.#deliver(
       entry,
       this.#options.ticket ?? entry.ticket,
@@ -143,32 +145,35 @@ export class Reporter {
     const id = form ? await this.#draw(form, wordsFrom(crypto)) : this.#options.round;
     const round = await readRound(await this.#calls(this.#options.url).parameters(id), crypto);
     const isDrawn = (each) => each.id === id && each.question === round.question;
-    if (form && (round.id !== id || !form.rounds.some(isDrawn)))
+    if (form && (round.id !== id || round.form !== form.id || !form.rounds.some(isDrawn)))
       throw new InconsistentRoundError("the form contradicts the round that was drawn");
     return round;
   }
 
-  /** Return the id of the round that is drawn for a form, or was before. */
+  /**
+   * Return the id of the round of a form that the user answers: that of the ledger's report, else
+   * that of the ticket, which binds nothing before it reports, else that of this device's draw.
+   */
   async #draw({ id, assign, rounds }, words) {
     const { ticket } = this.#options;
-    const k = rounds.length;
-    let choice = null;
-    if (assign === "client") choice = rounds[below(k, words)].id;
-    else if (ticket !== null) choice = rounds[assignedRound(ticket, k)].id;
-    const drawn = await this.#ledger.draw(id, choice);
-    if (drawn === null)
+    const isAssigned = assign === "ticket" && ticket !== null;
+    const assigned = isAssigned ? rounds[assignedRound(ticket, rounds.length)].id : null;
+    const entry = (await this.#ledger.entries()).find((each) => each.formId === id);
+    if (entry && isAssigned && assigned !== entry.roundId)
+      throw new AccessError(
+        "this ticket is for another question than the report in the ledger: " +
+          "nobody answers two questions of a form",
+        "ticket",
+      );
+    const known = entry?.roundId ?? assigned;
+    if (known === null && assign === "ticket")
       throw new AccessError("this form takes tickets alone: give one of its tickets", "ticket");
-    if (!rounds.some((round) => round.id === drawn))
-      throw new InconsistentRoundError("the form lacks the round that was drawn before");
-    if (assign === "client" || choice === null || choice === drawn) return drawn;
-    throw new AccessError(
-      "this ticket is for another question than the one that was drawn before: " +
-        "nobody answers two questions of a form",
-      "ticket",
-    );
+    const drawn = known ?? (await this.#ledger.draw(id, rounds[below(rounds.length, words)].id));
+    if (rounds.some((round) => round.id === drawn)) return drawn;
+    throw new InconsistentRoundError("the form lacks the round that was drawn before");
   }
 
-  async #claim(round, value, crypto) {
+  async #claim(round, value, isClosed, crypto) {
     const { maxEpsilon, ticket, url } = this.#options;
     if (round.epsilon > maxEpsilon) {
       throw new EpsilonTooHighError(
@@ -184,6 +189,7 @@ export class Reporter {
       key: hex(crypto.getRandomValues(new Uint8Array(16))),
       ticket,
       perturb: () => {
+        if (isClosed) throw new AccessError("the form is closed", null);
         this.#checkAccess(round, ticket);
         return hex(PROTOCOLS.get(round.protocol).perturb(round, item, words));
       },
@@ -282,7 +288,8 @@ export class Reporter {
     if (entry.ticket !== null && TICKET_PROBLEMS.includes(error.slug)) {
       if (!error.inDoubt) await this.#ledger.endTry(entry.roundId);
       const isBound = error.inDoubt || entry.openTries > 1; // one is this try
-      error.note = isBound ? KEEPS_TICKET : `${PENDING} with another ticket`;
+      const other = entry.formId ? "another ticket for the same question" : "another ticket";
+      error.note = isBound ? KEEPS_TICKET : `${PENDING} with ${other}`;
     } else if (isFinal(error)) {
       await this.#ledger.settle(entry.roundId, "refused", error.message);
       error.note = REFUSED;

@@ -29,6 +29,7 @@ const OWN = ["hash_range", "subset_size"];
  * @property {number} p
  * @property {number} q
  * @property {boolean} practice
+ * @property {string | null} form
  * @property {string} access
  * @property {string} digest
  * @property {string | null} question
@@ -99,6 +100,7 @@ export async function readRound(body, crypto) {
     d: items.length,
     own: ownParameter(body, protocol, name),
     practice: field.flag(body, "practice"),
+    form: field.shown(body, "form"),
     access: field.text(body, "access"),
     digest: field.text(body, "digest"),
     question: field.shown(body, "question"),

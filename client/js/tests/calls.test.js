@@ -2,15 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import {
-  ArgumentError,
-  InvalidAnswerError,
-  RefusedError,
-  Retries,
-  UnansweredError,
-} from "../ldprecover.js";
+import { ArgumentError, InvalidAnswerError, Retries } from "../ldprecover.js";
+import { RefusedError, UnansweredError } from "../ldprecover.js";
 import { retryAfter } from "../src/retries.js";
-import { Collector, problem } from "./helpers.js";
+import { Collector, failure, problem } from "./helpers.js";
 
 /** Return retries whose clock is their sleep, and the list of their waits. */
 function counted(options = {}) {
@@ -99,10 +94,7 @@ test("UnansweredError has the last status and Retry-After", async () => {
   const collector = await Collector.of({});
   collector.faults = new Array(3).fill(() => problem(503, "queue-full", { "Retry-After": "7" }));
   const [retries] = counted({ attempts: 3 });
-  const error = await collector
-    .reporter({ retries })
-    .report("a")
-    .catch((caught) => caught);
+  const error = await failure(collector.reporter({ retries }).report("a"));
   assert.ok(error instanceof UnansweredError);
   assert.deepEqual([error.status, error.retryAfter], [503, 7]);
   assert.match(error.message, /queue full/);
@@ -150,10 +142,7 @@ test("server text is printable and shortened", async () => {
     status: 400,
     headers: { "Content-Type": "application/problem+json; charset=utf-8" },
   });
-  const error = await collector
-    .reporter({ fetch: async () => answer })
-    .round()
-    .catch((caught) => caught);
+  const error = await failure(collector.reporter({ fetch: async () => answer }).round());
   assert.ok(error instanceof RefusedError);
   assert.ok(error.message.length < 310);
   assert.doesNotMatch(error.message, /\u001b/);
@@ -192,13 +181,7 @@ test("warns of a ticket over plain http", async (context) => {
 });
 
 test("rejects invalid retry policies", () => {
-  for (const options of [
-    { attempts: 0 },
-    { attempts: 1.5 },
-    { base: -1 },
-    { longest: Infinity },
-    { total: "x" },
-  ]) {
+  const wrong = [{ attempts: 0 }, { attempts: 1.5 }, { base: -1 }, { longest: Infinity }];
+  for (const options of [...wrong, { total: "x" }])
     assert.throws(() => new Retries(options), ArgumentError);
-  }
 });

@@ -12,12 +12,14 @@ const ANSWERS = { Q0: "a", Q1: "b", Q2: "c" };
 const OF_THREE = cases("tickets.json").filter((each) => each.rounds === 3);
 const ASSIGNED = [0, 1, 2].map((i) => OF_THREE.find((each) => each.index === i).ticket);
 
-test("a ticket assigns the round, and a second ticket none", async () => {
+test("a ticket assigns the round, and binds nothing before it reports", async () => {
   for (const [i, ticket] of ASSIGNED.entries()) {
     const collector = await Collector.ofForm("ticket", 3);
     collector.tickets = new Set(ASSIGNED);
     const ledger = new Ledger(memoryStore());
     const report = (used) => collector.reporter({ ledger, ticket: used }).report(ANSWERS);
+    for (const [j, other] of ASSIGNED.entries())
+      assert.equal((await collector.reporter({ ledger, ticket: other }).round()).id, `R${j}`);
     await assert.rejects(report(null), (error) => error.needs === "ticket");
     const receipt = await report(ticket);
     assert.deepEqual([receipt.roundId, receipt.question], [`R${i}`, `Q${i}`]);
@@ -58,6 +60,25 @@ test("concurrent and later reports are of one round", async () => {
   assert.equal(new Set(collector.posts.map(({ url, key, body }) => url + key + body)).size, 1);
 });
 
+test("a ledger has one report a form, and a closed form none", async () => {
+  const collector = await Collector.ofForm("ticket", 3);
+  collector.tickets = new Set(ASSIGNED);
+  const store = memoryStore();
+  const tries = ASSIGNED.map((ticket) =>
+    collector.reporter({ ledger: new Ledger(store), ticket }).report(ANSWERS),
+  );
+  const settled = await Promise.allSettled(tries);
+  const reasons = settled.filter((each) => each.status === "rejected").map((each) => each.reason);
+  assert.ok(reasons.every((each) => each instanceof AlreadyReportedError));
+  assert.deepEqual([reasons.length, collector.posts.length], [2, 1]);
+  const closed = collector.form.rounds.map((round) => ({ ...round, state: "closed" }));
+  collector.form = { ...collector.form, rounds: closed };
+  const ledger = new Ledger(memoryStore());
+  const late = collector.reporter({ ledger, ticket: ASSIGNED[0] }).report(ANSWERS);
+  await assert.rejects(late, (error) => error instanceof AccessError && error.needs === null);
+  assert.deepEqual(await ledger.entries(), []);
+});
+
 test("each question needs a value, and errors contain none", async () => {
   const collector = await Collector.ofForm("client", 3);
   const wrong = { Q2: { Q0: "secret", Q1: "secret" }, Q1: { Q0: "a", Q2: "a", secret: 1 } };
@@ -71,8 +92,8 @@ test("each question needs a value, and errors contain none", async () => {
 });
 
 test("no form of a server is trusted", async () => {
-  const round = { id: "R0", question: "Q0" };
-  const many = Array.from({ length: 51 }, (_, i) => ({ id: `R${i}`, question: `Q${i}` }));
+  const round = { id: "R0", question: "Q0", state: "open" };
+  const many = Array.from({ length: 51 }, (_, i) => ({ ...round, id: `R${i}`, question: `Q${i}` }));
   const lists = [[], many, [round, null], [round, { ...round, id: "R1" }]];
   lists.push([{ ...round, id: "R/x" }], [{ ...round, question: null }]);
   lists.push([round, { ...round, question: "Q1" }]);
@@ -90,6 +111,9 @@ test("no form of a server is trusted", async () => {
     collector.form = { ...right, rounds: [{ ...round, ...fields }] };
     await assert.rejects(collector.reporter({ ledger }).round(), InconsistentRoundError);
   }
-  Object.assign(collector, { form: right, rounds: { R0: { ...collector.rounds.R0, id: "R1" } } });
-  await assert.rejects(collector.reporter({ ledger }).round(), InconsistentRoundError);
+  collector.form = right;
+  for (const fields of [{ id: "R1" }, { form: null }]) {
+    collector.rounds = { R0: { ...right.rounds[0], ...fields } };
+    await assert.rejects(collector.reporter({ ledger }).round(), InconsistentRoundError);
+  }
 });

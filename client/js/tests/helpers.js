@@ -34,35 +34,22 @@ export function fixedWords(words) {
  * Return the consistent parameters of a round; `fields` replace some before the digest is made.
  */
 export async function statedRound(fields = {}) {
+  const named = { id: "R1", name: "letters", protocol: "grr", epsilon: 1, access: "open" };
   const body = {
-    id: "R1",
-    name: "letters",
-    protocol: "grr",
-    epsilon: 1,
+    ...named,
     items: ["a", "b", "c", "d"],
     hash_range: null,
     subset_size: null,
-    access: "open",
     ...fields,
   };
   const { protocol, epsilon, items, practice } = body;
   const own = body.hash_range ?? body.subset_size;
   const round = { protocol, epsilon, items, practice, d: items.length, own };
   const [p, q] = PROTOCOLS.get(protocol).chances(round);
-  const thresholds = Object.fromEntries(
-    Object.entries(PROTOCOLS.get(protocol).thresholds(round)).map(([name, value]) => [
-      name,
-      String(value),
-    ]),
-  );
-  return {
-    ...body,
-    p,
-    q,
-    thresholds,
-    digest: await digestOf(round, await systemCrypto()),
-    ...changesAfter(fields),
-  };
+  const values = Object.entries(PROTOCOLS.get(protocol).thresholds(round));
+  const thresholds = Object.fromEntries(values.map(([name, value]) => [name, String(value)]));
+  const digest = await digestOf(round, await systemCrypto());
+  return { ...body, p, q, thresholds, digest, ...changesAfter(fields) };
 }
 
 function changesAfter(fields) {
@@ -71,17 +58,14 @@ function changesAfter(fields) {
 }
 
 export function problem(status, slug, headers = {}) {
-  const body = {
-    type: `/docs/errors#${slug}`,
-    title: slug.replaceAll("-", " "),
-    status,
-    detail: "because",
-  };
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { "Content-Type": "application/problem+json", ...headers },
-  });
+  const [type, title] = [`/docs/errors#${slug}`, slug.replaceAll("-", " ")];
+  const body = JSON.stringify({ type, title, status, detail: "because" });
+  const all = { "Content-Type": "application/problem+json", ...headers };
+  return new Response(body, { status, headers: all });
 }
+
+/** Return the error of a promise that fails. */
+export const failure = (promise) => promise.catch((error) => error);
 
 /**
  * A server in memory, which counts each key and ticket once. Each of `faults` handles one of the
@@ -107,8 +91,10 @@ export class Collector {
   static async ofForm(assign, k) {
     const collector = new Collector();
     const access = assign === "ticket" ? "ticket" : "open";
-    for (let i = 0; i < k; i += 1)
-      collector.rounds[`R${i}`] = await statedRound({ id: `R${i}`, question: `Q${i}`, access });
+    for (let i = 0; i < k; i += 1) {
+      const fields = { id: `R${i}`, question: `Q${i}`, form: "F1", state: "open", access };
+      collector.rounds[`R${i}`] = await statedRound(fields);
+    }
     const rounds = Object.values(collector.rounds);
     collector.form = { id: "F1", name: "usage", title: null, assign, rounds };
     return collector;

@@ -5,15 +5,14 @@ import { test } from "node:test";
 import { ArgumentError, Ledger, LedgerError, memoryStore } from "../ldprecover.js";
 import { Collector } from "./helpers.js";
 
+const report = (collector, store) => collector.reporter({ ledger: new Ledger(store) }).report("a");
+
 test("a report that cannot be stored is not sent", async () => {
   const full = { ...memoryStore(), set: () => Promise.reject(new Error("the quota is exceeded")) };
   const forgetful = { ...memoryStore(), set: () => undefined };
   for (const store of [full, forgetful]) {
     const collector = await Collector.of({});
-    await assert.rejects(
-      collector.reporter({ ledger: new Ledger(store) }).report("a"),
-      LedgerError,
-    );
+    await assert.rejects(report(collector, store), LedgerError);
     assert.equal(collector.posts.length, 0);
   }
 });
@@ -23,10 +22,7 @@ test("another version's ledger is left unchanged", async () => {
     const store = memoryStore();
     store.set("ldprecover-ledger", text);
     const collector = await Collector.of({});
-    await assert.rejects(
-      collector.reporter({ ledger: new Ledger(store) }).report("a"),
-      LedgerError,
-    );
+    await assert.rejects(report(collector, store), LedgerError);
     assert.equal(store.get("ldprecover-ledger"), text);
     assert.equal(collector.posts.length, 0);
   }
@@ -35,11 +31,8 @@ test("another version's ledger is left unchanged", async () => {
 test("a ledger outlives its page", async () => {
   const store = memoryStore();
   const collector = await Collector.of({});
-  await collector.reporter({ ledger: new Ledger(store) }).report("a");
-  await assert.rejects(
-    collector.reporter({ ledger: new Ledger(store) }).report("a"),
-    /has your report/,
-  );
+  await report(collector, store);
+  await assert.rejects(report(collector, store), /has your report/);
 });
 
 test("neither the value nor its index is in the ledger", async () => {
@@ -51,20 +44,9 @@ test("neither the value nor its index is in the ledger", async () => {
   await collector.reporter({ ledger: new Ledger(store) }).report("a quite secret label");
   const text = store.get("ldprecover-ledger");
   assert.doesNotMatch(text, /secret/);
-  assert.deepEqual(Object.keys(JSON.parse(text).reports.R1).sort(), [
-    "digest",
-    "epsilon",
-    "key",
-    "openTries",
-    "packed",
-    "question",
-    "reason",
-    "roundId",
-    "roundName",
-    "serverUrl",
-    "state",
-    "ticket",
-  ]);
+  const names = Object.keys(JSON.parse(text).reports.R1).sort().join(" ");
+  const [where, what] = ["formId key openTries", "packed question reason roundId roundName"];
+  assert.equal(names, `digest epsilon ${where} ${what} serverUrl state ticket`);
 });
 
 test("a round may have any id", async () => {
@@ -80,14 +62,8 @@ test("concurrent claims make one report", async () => {
   const round = { id: "R1", name: "letters", digest: "d", epsilon: 1 };
   const claim = (key) => ledger.claim({ round, serverUrl: "u", key, perturb: () => "00" });
   const claimed = await Promise.all(["a", "b", "c"].map(claim));
-  assert.deepEqual(
-    claimed.map(({ isNew, entry }) => [isNew, entry.key]),
-    [
-      [true, "a"],
-      [false, "a"],
-      [false, "a"],
-    ],
-  );
+  const keys = claimed.map(({ isNew, entry }) => `${isNew} ${entry.key}`);
+  assert.deepEqual(keys, ["true a", "false a", "false a"]);
 });
 
 test("limits and stores are checked", () => {

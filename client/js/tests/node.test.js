@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
@@ -20,6 +21,13 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true }));
 
+/** Start a process that runs a program with `fileStore` and `path`. */
+function start(path, program) {
+  const [node, text] = [new URL("../node.js", import.meta.url).href, JSON.stringify(path)];
+  const names = `const { fileStore } = await import("${node}"); const path = ${text};`;
+  return spawn(process.execPath, ["--input-type=module", "-e", names + program]);
+}
+
 test("a private file keeps the ledger between processes", async () => {
   const path = join(folder, "kept.json");
   const collector = await Collector.of({});
@@ -29,24 +37,15 @@ test("a private file keeps the ledger between processes", async () => {
     /has your report/,
   );
   assert.equal(statSync(path).mode & 0o777, 0o600);
-  assert.deepEqual(
-    readdirSync(folder).filter((name) => name !== "kept.json"),
-    [],
-  );
+  assert.deepEqual(readdirSync(folder), ["kept.json"]);
 });
 
 test("a process waits for the lock", async () => {
   const path = join(folder, "shared.json");
-  const [ledger, node] = ["ldprecover.js", "node.js"].map((file) => {
-    return JSON.stringify(new URL(`../${file}`, import.meta.url).href);
-  });
   const program = `
-    const { Ledger } = await import(${ledger});
-    const { fileStore } = await import(${node});
     console.log("begun");
-    await new Ledger(fileStore(${JSON.stringify(path)})).spent();
-    console.log("done");`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", program]);
+    await fileStore(path).lock("ledger", () => console.log("done"));`;
+  const child = start(path, program);
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   const said = [];
   await fileStore(path).lock("ledger", async () => {
@@ -57,6 +56,26 @@ test("a process waits for the lock", async () => {
   });
   said.push((await lines.next()).value);
   assert.deepEqual(said, ["begun", "waits", "done"]);
+});
+
+test("one process removes the lock of a killed one", async () => {
+  const path = join(folder, "killed.json");
+  writeFileSync(path, ""); // as mktemp makes it
+  await once(start(path, 'fileStore(path).lock("ledger", () => process.exit())'), "exit");
+  const lock = `${path}.lock`;
+  symlinkSync(readlinkSync(lock), `${lock}.stale`); // and of one killed while it removed another
+  let holders = 0;
+  const act = async () => {
+    holders += 1;
+    await new Promise((wake) => setTimeout(wake, 1));
+    assert.equal(holders, 1);
+    holders -= 1;
+  };
+  await Promise.all(Array.from({ length: 9 }, () => fileStore(path).lock("ledger", act)));
+  // A container's next process often has the same id.
+  if (process.platform === "linux") symlinkSync(`${hostname()}:${process.pid}:1`, lock);
+  assert.deepEqual(await new Ledger(fileStore(path)).entries(), []);
+  assert.ok(!readdirSync(folder).some((name) => name.includes(".lock")));
 });
 
 test("another kind of file is left unchanged", async () => {
