@@ -39,7 +39,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "This round has no reports yet",
             "/page/survey.html",
         ),
-        "form": ("#/forms/fifty", "N/k"),
+        "form": ("#/forms/fifty", "for each question on average"),
         "help": ("page/help.html", "Terms on this page"),
     }
 
