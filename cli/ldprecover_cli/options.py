@@ -262,8 +262,9 @@ def connected(
             if missing:
                 listed = client.forms() if noun == "form" else client.rounds()
                 near = close_to(missing.strip("'"), [each.name for each in listed])
+                hint = " (for a form add --form, where a command has it)" * (noun == "round")
                 raise CommandError(
-                    f"no {noun} is called {missing}: "
+                    f"no {noun} is called {missing}{hint}: "
                     f"{near or '`ldprecover round list` shows all rounds'}"
                 ) from error
             raise

@@ -165,6 +165,7 @@ def test_form_of_tickets_is_opened_answered_read_closed_and_deleted(
     missing = on_server(f"result frequencies {name}x --form --json").fails(1)
     assert missing == f"no form is called '{name}x': did you mean '{name}'?"
     for command in ("round close", "round delete -y", "admin ticket --count 1"):
+        assert "(for a form add --form" in on_server(f"{command} {name}").fails(1)
         assert "name the form instead, and add --form" in on_server(f"{command} {name}-1").fails(1)
     deleted = on_server(f"round delete {name} --form -y").succeeds().out
     assert deleted == f"Deleted {name} and its 5 reports.\n"
