@@ -64,8 +64,8 @@ class Receipt:
     question: str | None = None
 
 
-_TICKET_PROBLEMS = ("invalid-ticket", "idempotency-key-reused")
-"""The ticket is not of this round, or another report was sent under it."""
+_TICKET_PROBLEMS = ("invalid-ticket", "idempotency-key-reused", "forbidden")
+"""The ticket is not of this round, or is of another of its form, or sent another report."""
 
 _REFUSED = "the report will never be counted, and its epsilon stays spent"
 _PENDING = "the report is written down, and the same one goes out when you report again"

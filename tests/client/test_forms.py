@@ -189,6 +189,16 @@ def test_ledger_has_one_report_a_form(admin: Client, assign: str):
     assert fresh.spent == 0
 
 
+def test_right_ticket_sends_what_another_of_the_form_did_not(admin: Client):
+    form, tickets = open_form(admin, "ticket", 40)
+    by_position = {assigned_round(ticket, 3): ticket for ticket in tickets}
+    ledger = Ledger.in_memory()
+    with pytest.raises(RefusedError) as caught:
+        Reporter(admin, form.rounds[0].id, ledger=ledger, ticket=by_position[1]).report(1)
+    assert caught.value.slug == "forbidden"
+    assert report(admin, form, ledger, by_position[0])[1] == QUESTIONS[0]
+
+
 def test_form_that_repeats_a_round_or_question_is_inconsistent(admin: Client):
     form, _ = open_form(admin, "client")
     for fields in ({"id": form.rounds[0].id}, {"question": QUESTIONS[0]}, {"question": None}):
