@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 249_300,
-    "test tokens": 340_500,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_650,
+    "source tokens": 248_500,
+    "test tokens": 340_200,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_600,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
-    "commands": 32,
+    "commands": 31,
     "settings": 26,
     "problem types": 40,
-    "words in docs": 49_800,
+    "words in docs": 49_430,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}
