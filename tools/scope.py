@@ -24,7 +24,7 @@ LIMITS = {
     "commands": 31,
     "settings": 26,
     "problem types": 40,
-    "words in docs": 49_430,
+    "words in docs": 49_470,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

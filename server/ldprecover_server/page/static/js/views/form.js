@@ -17,10 +17,10 @@ const COLUMNS = ["Question", "Item", "As collected", "Collected ±"];
 const SHARE = 0.05; // of malicious reports, for an example
 const TIES = [
   "Of a used ticket the server stores what any round's ticket leaves: a hash of it with its round, and a digest of its perturbed report, salted with the ticket.",
-  "So whoever holds a ticket, or handed it out, can find its question and its perturbed report; ε bounds what these tell.",
+  "So whoever holds a ticket, or handed it out, can find its question and its perturbed report, as can whoever polls public results while a person reports; ε bounds what these tell.",
 ];
 const BY_TICKETS =
-  "Each person answers one question, which their ticket draws: nobody can choose it, so attackers gain in one question no more than in a round without a form.";
+  "Each person answers one question, which their ticket draws: nobody can choose it, so on average attackers gain in one question no more than in a round without a form.";
 const byClients = (k) =>
   `Each person answers one question, which their client draws: attackers can put all reports into one question and gain up to ${k} times as much there, k/(1+\u2060(k−1)β) times with a share β of all reports, ${number(k / (1 + (k - 1) * SHARE))} times with 5\u00a0%.`;
 
