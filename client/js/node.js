@@ -1,5 +1,5 @@
 // For Node only: a ledger in a file.
-import { open, readFile, readlink, rename, rm, symlink } from "node:fs/promises";
+import { open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 
@@ -8,12 +8,13 @@ import { queue } from "./src/stores.js";
 
 const LOCK_WAIT = 50; // milliseconds between two tries to lock
 const MAX_TRIES = 200;
+const HOLDER = /^([^:]+):([1-9]\d*):(\w*);$/; // host, process, its start
 
 /**
  * Keep the ledger in a file that only its user can read; it is on disk before a report is sent.
  *
- * Processes share it by the lock `<path>.lock`, a symbolic link that names its host and process. The
- * next process of that host removes the lock of one that was killed. Others, and those that wait for
+ * Processes share it by the lock `<path>.lock`, a file that names its host and process. The next
+ * process of that host removes the lock of one that was killed. Others, and those that wait for
  * a living one, throw after ten seconds, and nothing is perturbed.
  */
 export function fileStore(path) {
@@ -65,7 +66,8 @@ async function flush(folder) {
 async function withLock(path, act) {
   for (let attempt = 0; ; attempt += 1) {
     try {
-      await symlink(`${hostname()}:${process.pid}:${await startOf(process.pid)}`, path);
+      const holder = `${hostname()}:${process.pid}:${await startOf(process.pid)};`;
+      await writeFile(path, holder, { flag: "wx", mode: 0o600 });
       break;
     } catch (error) {
       if (error.code !== "EEXIST")
@@ -92,15 +94,20 @@ async function withLock(path, act) {
 
 /** Return whether the process that holds a lock, of this host, has ended. */
 async function isStale(path) {
-  const read = () => readlink(path).catch(() => "");
+  const read = () => readFile(path, "utf8").catch(() => null);
   const holder = await read();
   // It may have released the lock before it ended; another process may hold the lock since.
-  return (await hasEnded(holder)) && holder === (await read());
+  return holder !== null && (await hasEnded(path, holder)) && holder === (await read());
 }
 
-async function hasEnded(holder) {
-  const [host, pid, start] = holder.split(":");
-  if (host !== hostname() || !/^[1-9]\d*$/.test(pid)) return false;
+async function hasEnded(path, holder) {
+  const [, host, pid, start] = HOLDER.exec(holder) ?? [];
+  if (!host) {
+    // Its process is writing it now, or was killed there.
+    const written = await stat(path).catch(() => null);
+    return written !== null && Date.now() - written.mtimeMs > LOCK_WAIT * MAX_TRIES;
+  }
+  if (host !== hostname()) return false;
   try {
     process.kill(Number(pid), 0); // only asks
   } catch (error) {
