@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 248_500,
+    "source tokens": 248_520,
     "test tokens": 340_200,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_600,
     "columns of the table of rounds": 24,
@@ -24,7 +24,7 @@ LIMITS = {
     "commands": 31,
     "settings": 26,
     "problem types": 40,
-    "words in docs": 49_470,
+    "words in docs": 49_480,
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}

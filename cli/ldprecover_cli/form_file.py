@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ldprecover import RoundParameters
 from ldprecover_cli.errors import UsageError, file_errors
-from ldprecover_cli.options import Column, Encoding
+from ldprecover_cli.options import Column, Encoding, ReadAccess
 from ldprecover_cli.output import JsonObject
 from ldprecover_client import load_items
 from ldprecover_experiments.validation import Form, OneOrMore
@@ -21,6 +21,7 @@ class _FormFile(Form):
     users: int = 0
     tickets: int = 0
     shuffle: bool = False
+    read_access: ReadAccess = "public"
     questions: list[Any]
 
 

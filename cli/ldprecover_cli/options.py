@@ -72,6 +72,13 @@ Thanks = Annotated[
     str | None,
     Option(help="What the survey says after a report, at most 300 characters.", metavar="TEXT"),
 ]
+ReadAccess = Annotated[
+    Literal["public", "key"],
+    Option(
+        help="Who may read the results, and so see each perturbed report arrive: anyone, or "
+        "holders of an analyst key."
+    ),
+]
 IsForm = Annotated[
     bool, Option("--form", help="The argument is the id or name of a form: take all its rounds.")
 ]

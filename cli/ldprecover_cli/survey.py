@@ -17,6 +17,7 @@ from ldprecover_cli.options import (
     Json,
     Key,
     Question,
+    ReadAccess,
     Thanks,
     Title,
     Url,
@@ -77,6 +78,7 @@ def survey(
             metavar="FILE",
         ),
     ] = None,
+    read_access: ReadAccess = "public",
     yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -88,8 +90,8 @@ def survey(
     noise exceeds the average share. The round cannot be changed later.
 
     A TOML file is a form: each person answers one of its `questions`, tables with question, items,
-    file, column and encoding. Its other keys are name, title, thanks, epsilon, users, tickets and
-    shuffle; the options replace them. With tickets, these assign the questions.
+    file, column and encoding. Its other keys are name, title, thanks, epsilon, users, tickets,
+    shuffle and read_access; the options replace them. With tickets, these assign the questions.
 
     Example: ldprecover survey products.csv --question "Which of these did you buy last?"
 
@@ -135,6 +137,7 @@ def survey(
         note_items(each["items"])
         note(str(plan.accuracies[i]))
         each |= {"thanks": thanks, "protocol": plan.rounds[i].protocol, "epsilon": epsilon}
+        each["read_access"] = read_access
     if len(rounds) > 1:
         note(
             f"Each person answers one of {counted(len(rounds), 'question')}: "

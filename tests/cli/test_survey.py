@@ -12,7 +12,7 @@ from tests.conftest import ServerProcess
 from ldprecover.planning import plan_form
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.result.table_files import write_table
-from ldprecover_client import Ledger, Reporter
+from ldprecover_client import Client, Ledger, Reporter
 
 QUESTION = "Which of these did you buy last?"
 
@@ -145,7 +145,10 @@ def form() -> Path:
 def test_form_of_tickets_is_opened_answered_read_closed_and_deleted(
     on_server: Run, server: ServerProcess, form: Path, name: str
 ) -> None:
+    form.write_text(f'read_access = "key"{FORM}')
     opened = on_server(f"survey {form} --name {name} --tickets 4").succeeds()
+    with Client(server.url) as client:
+        assert {round.read_access for round in client.form(name).rounds} == {"key"}
     assert opened.err.count("With 4 people each share is") == 2
     assert "2. Which editor?\n3 items: vim; emacs; other.\n" in opened.err
     assert f"up to {100 * plan_form([3, 3], 1.0, 4).gains_chosen[0]:.3g} points" in opened.err

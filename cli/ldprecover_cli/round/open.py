@@ -19,6 +19,7 @@ from ldprecover_cli.options import (
     Key,
     Least,
     Question,
+    ReadAccess,
     Thanks,
     Title,
     Url,
@@ -79,13 +80,7 @@ def open_round(
             "or holders of a ticket."
         ),
     ] = "open",
-    read_access: Annotated[
-        Literal["public", "key"],
-        Option(
-            help="Who may read the results, and so see each perturbed report arrive: anyone, or "
-            "holders of an analyst key."
-        ),
-    ] = "public",
+    read_access: ReadAccess = "public",
     retention: Annotated[
         Literal["forever", "none"],
         Option(help="Whether counted reports are stored: until the round is deleted, or not."),
