@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIMITS = {
-    "source tokens": 248_520,
+    "source tokens": 248_540,
     "test tokens": 340_200,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_600,
     "columns of the table of rounds": 24,

@@ -1,5 +1,6 @@
 """A server in a thread of this process, with temporary files and a link with a token."""
 
+import logging
 import signal
 import socket
 from collections.abc import Iterator
@@ -76,6 +77,8 @@ def server_thread(app: Any, *listeners: socket.socket) -> Iterator[Future[None]]
             yield running
         finally:
             with delayed_signals():
+                # It would report calls that last longer than the stop, which are cancelled.
+                logging.getLogger("uvicorn.error").setLevel("CRITICAL")
                 server.should_exit = True
                 executor.shutdown()  # never interrupted: the thread would be taken for ended
 
