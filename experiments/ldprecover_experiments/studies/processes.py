@@ -37,16 +37,16 @@ def processes(
     if getattr(current_process(), "_inheriting", False):  # a worker that imports the main script
         sys.exit(_IMPORTING)
     pool = ProcessPoolExecutor(jobs, _Context(), _initialize, (initializer,))
-    workers: list[SpawnProcess] = []
     try:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            pool.submit(int)  # starts all processes; an interrupted start would leave some behind
+            pool.submit(int)  # starts a process; an interrupted start would leave it behind
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        workers += (pool._processes or {}).values()  # type: ignore[arg-type]
         yield pool
     except BrokenProcessPool as error:
+        # All that were started by then; the one that broke the pool is not always the first.
+        workers = list((pool._processes or {}).values())
         pool.shutdown()
         codes = {worker.exitcode for worker in workers}
         if _IMPORTING in codes:
