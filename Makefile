@@ -97,7 +97,6 @@ check: install
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
 	$(BIN)/python tools/layers.py
-	$(BIN)/python tools/protocol_names.py
 	$(BIN)/python tools/scope.py
 	$(PRETTIER) --check
 	$(BIN)/mypy

@@ -1,8 +1,8 @@
-"""Print how large the project is, beside the limits it sets itself: `python tools/scope.py`.
+"""Print how large the project is, beside the targets it sets itself: `python tools/scope.py`.
 
 Tokens are Python's without comments, docstrings and line ends, of the files that git knows; files
-with "test" in their path are tests. Exits with 1 if a number exceeds its limit. A change that needs
-more room raises the limit here, so that its reviewers see it.
+with "test" in their path are tests. A number up to 2 % above its target, rounded down, is a
+warning; above that it is too many, and the exit status is 1.
 """
 
 import io
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-LIMITS = {
+TARGETS = {
     "source tokens": 248_540,
     "test tokens": 340_200,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_600,
@@ -25,6 +25,11 @@ LIMITS = {
     "settings": 26,
     "problem types": 40,
     "words in docs": 49_480,
+}
+HINTS = {
+    "ABOVE": "ABOVE passes: it is within 2 % of a target.",
+    "TOO MANY": "TOO MANY fails: take something out, or raise the target in tools/scope.py in the "
+    "same change, and say in its message what the room is for.",
 }
 
 _OTHER_CODE = {".html", ".js", ".mjs", ".sh", ".toml", ".ts", ".yaml", ".yml"}
@@ -42,14 +47,22 @@ _BEFORE_A_DOCSTRING = _SKIPPED - {tokenize.ENDMARKER}
 
 
 def main() -> int:
-    """Print each number with its limit; return 1 if one exceeds it."""
+    """Print each number with its target; return 1 if one is too large."""
     numbers = _files() + Counter(dict(_interfaces()))
-    too_large = False
-    for name, limit in LIMITS.items():
-        number = numbers[name]
-        too_large |= number > limit
-        print(f"{number:8,} of {limit:7,} {name}{'  TOO MANY' if number > limit else ''}")
-    return int(too_large)
+    verdicts = {name: verdict(numbers[name], target) for name, target in TARGETS.items()}
+    for name, target in TARGETS.items():
+        print(f"{numbers[name]:8,} of {target:7,} {name}  {verdicts[name]}".rstrip())
+    for hint in HINTS:
+        if hint in verdicts.values():
+            print(HINTS[hint])
+    return int("TOO MANY" in verdicts.values())
+
+
+def verdict(number: int, target: int) -> str:
+    """Return what to print beside a number: nothing, ABOVE or TOO MANY."""
+    if number <= target:
+        return ""
+    return "ABOVE" if number <= target + target // 50 else "TOO MANY"
 
 
 def tokens(text: str) -> int:
