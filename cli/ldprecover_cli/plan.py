@@ -12,7 +12,7 @@ from ldprecover_cli.options import Json
 from ldprecover_cli.output import byte_size, console, plain, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover.planning import FormPlan, Plan, PlannedRound
+    from ldprecover.planning import Plan, PlannedRound
 
 _SOLVED = {
     "domain_size": "the largest number of items",
@@ -102,7 +102,18 @@ def plan(
     from ldprecover.planning import PlanRequest, plan_form
     from ldprecover.planning import plan as planned
 
-    request = PlanRequest(d, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead)
+    request = PlanRequest(
+        domain_size=d,
+        users=users,
+        epsilon=epsilon,
+        error=error,
+        sum_of=sum_of,
+        frequency=frequency,
+        targets=targets,
+        beta=beta,
+        gain=gain,
+        lead=lead,
+    )
     if len(sizes) > 1:
         if error or frequency or gain or lead or protocol or sum_of > 1:
             raise UsageError(
@@ -113,8 +124,7 @@ def plan(
         if json:
             print_json(asdict(form))
             return
-        sentences = *map(str, form.accuracies), form_gain(form)
-        console().print(_rounds(form.rounds, share=False), *sentences, sep="\n")
+        console().print(_rounds(form.rounds, share=False), *form.sentences, sep="\n")
         return
     result = planned(request, protocol or None)
     if json:
@@ -125,71 +135,21 @@ def plan(
 
 def _show(result: "Plan") -> None:
     out = console()
-    feasible = [each for each in result.rounds if each.reason is None]
-    if feasible:
+    best = result.best
+    if best is not None:
         out.print(f"Computed: {_SOLVED[result.request.solved]}. The first protocol is the best.")
+        feasible = [each for each in result.rounds if each.reason is None]
         out.print(_rounds(feasible, share=result.request.gain is not None))
-    for each in result.rounds:
-        if each.reason is not None:
-            out.print(f"Not with {plain(each.protocol)}: {plain(each.reason)}.")
-    if not feasible:
-        return
-    best = feasible[0]
-    out.print(str(result.accuracy), _gain(best), _safe_lead(best), _guess(best), sep="\n")
-    out.print(_command(best), soft_wrap=True)
-
-
-def _gain(planned: "PlannedRound") -> str:
-    """Return a sentence on what malicious users add to the estimates of their targets."""
-    targets = "one target" if planned.targets == 1 else f"{planned.targets} targets together"
-    return (
-        f"With {planned.protocol} {100 * (planned.beta or 0):.3g} % malicious users raise the "
-        f"estimates of {targets} by up to {_points(planned.gain)} points."
-    )
-
-
-def form_gain(plan: "FormPlan") -> str:
-    """Return a sentence on what malicious users gain in the worst question of a form."""
-    chosen = max(plan.gains_chosen)
-    i = plan.gains_chosen.index(chosen)
-    return (
-        f"Attackers gain most in question {i + 1}. {_gain(plan.rounds[i])[:-1]} if tickets assign "
-        f"the questions. If they choose their own, it is up to {_points(chosen)} points."
-    )
-
-
-def _safe_lead(planned: "PlannedRound") -> str:
-    """Return a sentence on the lead that is safe from the share of malicious users."""
-    lead = planned.safe_lead
-    least = "no lead" if lead is None else f"a lead of {100 * lead:.3g} points"
-    return (
-        f"With {planned.protocol} {least} is safe from {100 * (planned.beta or 0):.3g} % forged "
-        "reports."
-    )
-
-
-def _guess(planned: "PlannedRound") -> str:
-    """Return a sentence on what a report tells of its user's item."""
-    return (
-        f"With {planned.protocol} whoever sees one report guesses its user's item right in "
-        f"{_points(planned.attacker_success_rate)} % of cases; blind, in "
-        f"{_points(1 / (planned.domain_size or 1))} %."
-    )
-
-
-def _command(planned: "PlannedRound") -> str:
-    """Return a sentence with the command that opens the planned round."""
-    name = planned.protocol
-    command = (
-        f"ldprecover round open --protocol {name} --epsilon {planned.epsilon!r} "
-        f"--domain-size {planned.domain_size}"
-    )
-    if planned.retention == "forever":
-        return f"Open it with: {command}"
-    return (
-        f"The tally of {name} is the histogram of its reports, so no report need be stored. "
-        f"Open it with: {command} --retention {planned.retention}"
-    )
+    for sentence in result.sentences:
+        out.print(plain(sentence))
+    if best is not None:
+        command = (
+            f"ldprecover round open --protocol {best.protocol} --epsilon {best.epsilon!r} "
+            f"--domain-size {best.domain_size}"
+        )
+        if best.retention != "forever":
+            command += f" --retention {best.retention}"
+        out.print(f"Open it with: {command}", soft_wrap=True)
 
 
 def _rounds(feasible: "Iterable[PlannedRound]", *, share: bool) -> Any:

@@ -1,12 +1,14 @@
 """`survey`: open a round or a form and print the link of its survey, or one link a ticket."""
 
 import csv
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from typer import Argument, Context, Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -25,8 +27,15 @@ from ldprecover_cli.options import (
     confirm_opening,
     connected,
 )
-from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
-from ldprecover_cli.plan import form_gain
+from ldprecover_cli.output import JsonObject, console, note, note_items, plain, print_json
+
+if TYPE_CHECKING:
+    from ldprecover_client import Form, RoundStatus
+
+_QUESTIONS = (
+    "a list of answers needs --question; the questions of a TOML file have keys instead of "
+    "--question, --column and --encoding"
+)
 
 
 def _defaults(context: Context, file: Path) -> Path:
@@ -101,13 +110,10 @@ def survey(
 
     Example: ldprecover survey usage.toml --tickets 5000
     """
-    from ldprecover import RoundParameters
     from ldprecover.planning import plan_form
-    from ldprecover_client import load_items
     from ldprecover_client.reporter import MAX_EPSILON
 
-    form: Any = context.default_map
-    flag = " --form" * bool(form)
+    questions: list[JsonObject] | None = (context.default_map or {}).get("questions")
     if output and (not tickets or output.suffix != ".csv"):
         raise UsageError("--output is for the links of --tickets: a file that ends in .csv")
     if epsilon > MAX_EPSILON:
@@ -118,32 +124,26 @@ def survey(
     links = (output or Path("links.csv")) if tickets else None
     if links:
         check_new(links)
-    if form:
-        rounds = form["questions"]
+    if questions is None:
+        rounds = [_listed(file, question, column, encoding)]
+    elif question or column or encoding != "utf-8":
+        raise UsageError(_QUESTIONS)
     else:
-        items = load_items(file, column, encoding=encoding)
-        RoundParameters("grr", 1.0, items)  # raises for fewer than two
-        rounds = [{"question": question, "items": items}]
-    if bool(form) == bool(question) or (form and (column or encoding != "utf-8")):
-        raise UsageError(
-            "a list of answers needs --question; the questions of a TOML file have keys instead of "
-            "--question, --column and --encoding"
-        )
+        rounds = questions
     people = min(filter(None, (users, tickets)), default=10_000)
     plan = plan_form([len(each["items"]) for each in rounds], epsilon, people)
+    *accuracies, gain = plan.sentences
     for i, each in enumerate(rounds):
-        if form:
+        if questions is not None:
             note(f"{i + 1}. {each['question']}")
         note_items(each["items"])
-        note(str(plan.accuracies[i]))
+        note(accuracies[i])
         each |= {"thanks": thanks, "protocol": plan.rounds[i].protocol, "epsilon": epsilon}
         each["read_access"] = read_access
     if len(rounds) > 1:
-        note(
-            f"Each person answers one of {counted(len(rounds), 'question')}: "
-            f"{'the ticket assigns it' if links else 'each device draws it, so attackers choose'}. "
-            f"{form_gain(plan)}"
-        )
+        assigned = "the ticket assigns it" if links else "each device draws it, so attackers choose"
+        number = counted(len(rounds), "question")
+        note(f"Each person answers one of {number}: {assigned}. {gain}")
     if url.startswith("http:"):
         note(
             "Without https only browsers on the server's machine can report: for others give --url "
@@ -152,25 +152,24 @@ def survey(
     if any(each.drowns for each in plan.accuracies) and not (yes or json):
         confirm_opening()
     # Create the file first: a round cannot be opened again.
-    opened: Any = None  # the form or round
+    opened: Form | RoundStatus | None = None
+    flag = "" if questions is None else " --form"
     file_of_links = new_file(links, 0o600) if links else nullcontext()
     try:
         with connected(url, key) as client, file_of_links as stream:
-            if form:
-                assign, mint = "ticket" if links else "client", client.mint_form_tickets
-                opened = client.open_form(name=name, title=title, assign=assign, rounds=rounds)
-            else:
-                access, mint = "ticket" if links else "open", client.mint_tickets
+            survey_page = f"{client.url}/page/survey.html"
+            if questions is None:
+                access = "ticket" if links else "open"
                 opened = client.open_round(name=name, title=title, access=access, **rounds[0])
-            link = (
-                f"{client.url}/page/survey.html?{'form' if form else 'round'}={opened.name}"
-                f"{'&shuffle' * shuffle}"
-            )
+                link, mint = f"{survey_page}?round={opened.name}", client.mint_tickets
+            else:
+                assign = "ticket" if links else "client"
+                opened = client.open_form(name=name, title=title, assign=assign, rounds=rounds)
+                link, mint = f"{survey_page}?form={opened.name}", client.mint_form_tickets
+            if shuffle:
+                link += "&shuffle"
             if stream:
-                rows = csv.writer(stream)
-                rows.writerow(["link", "ticket"])
-                # After the hash: browsers send that part to no server, so no log has the ticket.
-                rows.writerows([f"{link}#ticket={t}", t] for t in mint(opened.id, tickets or 0))
+                _write_links(stream, link, mint(opened.id, tickets or 0))
     except BaseException:
         if opened is not None:
             note(
@@ -181,11 +180,32 @@ def survey(
     if json:
         print_json(opened)
         return
-    of_links = f"{counted(tickets or 0, 'link')}, one a person, in {links}: keep the file secret."
+    if links:
+        link = f"{counted(tickets or 0, 'link')}, one a person, in {links}: keep the file secret."
+    else:
+        link = f"Survey: {link}"
+    opened_name = plain(opened.name)
     console().print(
-        f"{plain(opened.name)} is open.\n"
-        f"{of_links if links else f'Survey: {link}'}\n"
-        f"To see its results: ldprecover result frequencies {plain(opened.name)}"
-        f"{flag} -o results.csv",
+        f"{opened_name} is open.\n{link}\n"
+        f"To see its results: ldprecover result frequencies {opened_name}{flag} -o results.csv",
         soft_wrap=True,
     )
+
+
+def _listed(file: Path, question: str | None, column: str | None, encoding: str) -> JsonObject:
+    """Return the question about a list of answers, as a form has it. Raises UsageError."""
+    from ldprecover import RoundParameters
+    from ldprecover_client import load_items
+
+    items = load_items(file, column, encoding=encoding)
+    RoundParameters("grr", 1.0, items)  # raises for fewer than two
+    if not question:
+        raise UsageError(_QUESTIONS)
+    return {"question": question, "items": items}
+
+
+def _write_links(stream: TextIO, link: str, tickets: Iterable[str]) -> None:
+    rows = csv.writer(stream)
+    rows.writerow(["link", "ticket"])
+    # After the hash: browsers send that part to no server, so no log has the ticket.
+    rows.writerows([f"{link}#ticket={ticket}", ticket] for ticket in tickets)

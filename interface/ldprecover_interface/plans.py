@@ -88,4 +88,8 @@ class Plans(Message):
     )
     request: PlanRequest
     accuracy: PlannedAccuracy | None = Field(description="Null if no protocol meets the plan.")
+    sentences: list[Text] = Field(
+        description="What the plan says: the best round, what its attackers gain, and why other "
+        "protocols cannot meet it."
+    )
     protocols: list[PlannedProtocol]

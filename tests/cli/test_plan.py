@@ -5,11 +5,11 @@ import json
 import pytest
 from tests.cli.conftest import Run
 
-from ldprecover.planning import PlanRequest, plan
+from ldprecover.planning import PlanRequest, plan, plan_form
 from ldprecover.protocols import PROTOCOLS
 
 
-def test_shows_protocols_by_quality_and_the_gain_of_an_attacker(run: Run) -> None:
+def test_shows_protocols_by_quality_and_sentences(run: Run) -> None:
     shown = run("plan --domain-size 102 --epsilon 0.5 --error 0.005").succeeds()
     assert shown.err == ""
     lines = shown.out.splitlines()
@@ -21,15 +21,7 @@ def test_shows_protocols_by_quality_and_the_gain_of_an_attacker(run: Run) -> Non
     assert [row[6] for row in rows] == [
         f"{100 * (each.gain or 0):,.0f}" for each in expected.rounds
     ]
-    best = expected.rounds[0]
-    assert (
-        f"With {best.protocol} 5 % malicious users raise the estimates of 10 targets together by "
-        f"up to {100 * (best.gain or 0):,.0f} points."
-    ) in shown.words
-    assert (
-        f"With {best.protocol} whoever sees one report guesses its user's item right in "
-        f"{100 * (best.attacker_success_rate or 0):.3g} % of cases; blind, in 0.98 %."
-    ) in shown.words
+    assert " ".join(expected.sentences) in shown.words
     assert [row[8] for row in rows] == [
         f"{100 * (each.attacker_success_rate or 0):.3g}" for each in expected.rounds
     ]
@@ -51,7 +43,6 @@ def test_shows_the_command_that_opens_the_best(
         f"ldprecover round open --protocol {protocol} --epsilon 1.0 --domain-size {domain_size}"
         f"{retention}"
     )
-    assert ("histogram" in opens) == bool(retention)
 
 
 def test_json_is_the_plan(run: Run) -> None:
@@ -63,8 +54,6 @@ def test_json_is_the_plan(run: Run) -> None:
 def test_says_why_a_protocol_has_no_plan(run: Run) -> None:
     shown = run("plan --domain-size 20 --users 1 --error 1e-6").succeeds()
     assert shown.out.count("no epsilon up to 10 is enough") == len(PROTOCOLS)
-    sums = run("plan --domain-size 20 --users 100 --epsilon 1 --sum-of 4")
-    assert "Not with hr: hr lacks a law" in sums.out
 
 
 GIVE = "all but one of domain_size, users, epsilon, error must be given: "
@@ -88,4 +77,4 @@ def test_several_domain_sizes_plan_a_form(run: Run) -> None:
     line = "plan --domain-size 40 --domain-size 12 --users 9999 --epsilon 1 --beta 0.1"
     planned = run(f"{line} --json").json
     assert [each["users"] for each in planned["rounds"]] == [4999, 4999]
-    assert f"up to {100 * planned['gains_chosen'][0]:.0f} points" in run(line).words
+    assert plan_form([40, 12], 1.0, 9999, beta=0.1).sentences[-1] in run(line).words

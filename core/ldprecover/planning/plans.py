@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -16,11 +17,12 @@ from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.planning.request import PlanRequest, Unknown
 from ldprecover.planning.solving import solve
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
+from ldprecover.sentences import counted, number, percent, points
 
 _CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlannedRound:
     """One protocol's solution. If it has none, `reason` says why and the numbers are None.
 
@@ -65,6 +67,33 @@ class PlannedRound:
             f"epsilon {self.epsilon:.3g}, standard error {self.standard_error:.3g})"
         )
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What malicious users gain, what is safe from them, and what one report tells; or why the
+        protocol has no solution.
+        """
+        if self.reason is not None:
+            return (f"Not with {self.protocol}: {self.reason}.",)
+        share = percent(self.beta or 0)
+        items = "one target" if self.targets == 1 else f"{self.targets} targets together"
+        gain = (
+            f"With {self.protocol} {share} malicious users raise the estimates of {items} by up to "
+            f"{points(self.gain or 0)} points."
+        )
+        lead = "No lead" if self.safe_lead is None else f"A lead of {points(self.safe_lead)} points"
+        guess = (
+            "Whoever sees one report guesses its user's item right in "
+            f"{percent(self.attacker_success_rate or 0)} of cases; blind, in "
+            f"{percent(1 / (self.domain_size or 1))}."
+        )
+        sentences = [gain, f"{lead} is safe from {share} malicious reports.", guess]
+        if self.retention == "none":
+            sentences.append(
+                f"The tally of {self.protocol} is the histogram of its reports, so no report need "
+                "be stored: open the round with retention none."
+            )
+        return tuple(sentences)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -82,7 +111,7 @@ class Plan:
         first = self.rounds[0]
         return first if first.reason is None else None
 
-    @property
+    @cached_property
     def accuracy(self) -> Accuracy | None:
         """The accuracy of the best protocol's round; None if no protocol has a solution."""
         best = self.best
@@ -91,6 +120,25 @@ class Plan:
             return None
         return accuracy(best.domain_size or 0, best.epsilon or 0.0, best.users or 0, names)
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The best round and what its attackers gain; then why other protocols have no solution."""
+        refusals = [sentence for each in self.rounds if each.reason for sentence in each.sentences]
+        best = self.best
+        if best is None:
+            advice = "Allow a larger error or lead, a larger epsilon, or more users."
+            return (f"No protocol meets the plan. {advice}", *refusals)
+        k = self.request.sum_of
+        estimate = "an estimate" if k == 1 else f"the sum of {k:,} estimates"
+        error = (
+            f"Take {best.protocol}: with {counted(best.users or 0, 'user')}, {best.domain_size:,} "
+            f"items and epsilon {number(best.epsilon or 0)} the standard error of {estimate} is "
+            f"{points(best.standard_error or 0)} points, so it is within ± "
+            f"{points(best.margin or 0)} at 95 %; all estimates together are within ± "
+            f"{points(best.margin_of_all or 0)}."
+        )
+        return (error, str(self.accuracy), *best.sentences, *refusals)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in the form of JSON."""
         expected = self.accuracy
@@ -98,6 +146,7 @@ class Plan:
             "solved": self.request.solved,
             "request": asdict(self.request),
             "accuracy": expected and asdict(expected) | {"sentence": str(expected)},
+            "sentences": list(self.sentences),
             "protocols": [asdict(each) for each in self.rounds],
         }
 
@@ -150,6 +199,18 @@ class FormPlan:
     accuracies: tuple[Accuracy, ...]
     gains_chosen: tuple[float, ...]
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The accuracy of each question, and what malicious users gain in the worst one."""
+        chosen = max(self.gains_chosen)
+        i = self.gains_chosen.index(chosen)
+        by_ticket, *_ = self.rounds[i].sentences
+        gain = (
+            f"Attackers gain most in question {i + 1}. {by_ticket.removesuffix('.')} if tickets "
+            f"assign the questions. If they choose their own, it is up to {points(chosen)} points."
+        )
+        return (*map(str, self.accuracies), gain)
+
 
 def plan_form(
     domain_sizes: Iterable[int],
@@ -173,7 +234,8 @@ def plan_form(
 
     def best(d: int) -> PlannedRound:
         r = targets and min(targets, d - 1)
-        return plan(PlanRequest(d, n, epsilon, targets=r, beta=beta)).rounds[0]
+        request = PlanRequest(domain_size=d, users=n, epsilon=epsilon, targets=r, beta=beta)
+        return plan(request).rounds[0]
 
     rounds = tuple(map(best, sizes))
     accuracies = tuple(accuracy(d, epsilon, users, questions=k) for d in sizes)
@@ -186,7 +248,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         oracle, users = solve(request, protocol)
         standard_error = request.error_of(oracle, users)
     except ParameterError as error:
-        return PlannedRound(protocol, {}, str(error))
+        return PlannedRound(protocol=protocol, own={}, reason=str(error))
     d = oracle.domain_size
     r = min(request.targets_of(d), d - 1)
     costs = candidate(oracle, users, r)  # the gain is in units of beta
@@ -195,24 +257,23 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
     largest = math.sqrt(max(float(oracle.variance(f, users)) for f in (0.0, 1.0)))
 
     return PlannedRound(
-        protocol,
-        oracle.own,
-        None,
-        d,
-        users,
-        oracle.epsilon,
-        standard_error,
-        two_sided_quantile(_CONFIDENCE) * standard_error,
-        NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
-        costs.report_size,
-        costs.hash_tests,
-        costs.stored_bytes,
-        proposed_retention(oracle),
-        r,
-        beta,
-        beta * costs.gain,
-        request.leads_of(oracle, users).least_safe(beta),
-        costs.attacker_success_rate,
+        protocol=protocol,
+        own=oracle.own,
+        domain_size=d,
+        users=users,
+        epsilon=oracle.epsilon,
+        standard_error=standard_error,
+        margin=two_sided_quantile(_CONFIDENCE) * standard_error,
+        margin_of_all=NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
+        report_size=costs.report_size,
+        hash_tests=costs.hash_tests,
+        stored_bytes=costs.stored_bytes,
+        retention=proposed_retention(oracle),
+        targets=r,
+        beta=beta,
+        gain=beta * costs.gain,
+        safe_lead=request.leads_of(oracle, users).least_safe(beta),
+        attacker_success_rate=costs.attacker_success_rate,
     )
 
 

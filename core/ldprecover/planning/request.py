@@ -28,7 +28,7 @@ Unknown = Literal["domain_size", "users", "epsilon", "error"]
 _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """Three of items, users, epsilon and error, and the attack to plan for. The fourth is solved.
 

@@ -13,6 +13,7 @@ from ldprecover.protocols import (
     FrequencyOracle,
     frequency_oracle,
 )
+from ldprecover.sentences import number, percent, points
 
 _STEPS = 64  # grid of epsilons, spaced by equal factors
 _HALVINGS = 40  # bisections between two steps: epsilon to 12 digits
@@ -105,15 +106,15 @@ def _check_lead(request: PlanRequest, oracle: FrequencyOracle, users: int) -> No
     bearable = (
         "the noise of honest reports can hide it"
         if share is None
-        else f"at most {100 * share:.3g} % may be forged"
+        else f"at most {percent(share)} may be malicious"
     )
     least = (
         "no lead is safe from them"
         if lead is None
-        else f"a lead of {100 * lead:.3g} points is safe from them"
+        else f"a lead of {points(lead)} points is safe from them"
     )
     raise ParameterError(
-        f"a lead of {100 * request.lead:.3g} points is not safe from {100 * request.share:.3g} % "
-        f"forged reports, at epsilon {oracle.epsilon:.3g} with {oracle.domain_size:,} items and "
-        f"{users:,} users: {bearable}; {least}"
+        f"a lead of {points(request.lead)} points is not safe from {percent(request.share)} "
+        f"malicious reports, at epsilon {number(oracle.epsilon)} with {oracle.domain_size:,} items "
+        f"and {users:,} users: {bearable}; {least}"
     )

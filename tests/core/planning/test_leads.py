@@ -106,9 +106,9 @@ def test_reason_states_the_largest_share_and_the_least_lead() -> None:
     reasons = {each.protocol: each.reason or "" for each in planned.rounds}
     leads = Leads(frequency_oracle("oue", 1.0, 102), 100_000)
     assert reasons["oue"] == (
-        "a lead of 5 points is not safe from 0.2 % forged reports, at epsilon 1 with 102 items and "
-        f"100,000 users: at most {100 * (leads.tolerance(0.05) or 0):.3g} % may be forged; a lead "
-        f"of {100 * (leads.least_safe(0.002) or 0):.3g} points is safe from them"
+        "a lead of 5 points is not safe from 0.2 % malicious reports, at epsilon 1 with 102 items "
+        f"and 100,000 users: at most {100 * (leads.tolerance(0.05) or 0):.3g} % may be malicious; "
+        f"a lead of {100 * (leads.least_safe(0.002) or 0):.3g} points is safe from them"
     )
     assert "the noise of honest reports can hide it" in reasons["grr"]
     no_epsilon = plan(PlanRequest(domain_size=102, users=100_000, lead=0.05, beta=0.5))

@@ -189,6 +189,41 @@ def test_plan_is_json() -> None:
     assert [each["protocol"] for each in document["protocols"]] == list(planned.protocols)
 
 
+def test_plan_in_sentences() -> None:
+    request = PlanRequest(domain_size=10, users=1, epsilon=1.0, targets=1)
+    error, accuracy, *attack = plan(request, ["oue"]).sentences
+    assert error == (
+        "Take oue: with 1 user, 10 items and epsilon 1 the standard error of an estimate is 194 "
+        "points, so it is within ± 381 at 95 %; all estimates together are within ± 607."
+    )
+    assert accuracy.startswith("With 1 person each share is ± 380 points (95 %)")
+    assert attack == [
+        "With oue 5 % malicious users raise the estimates of one target by up to 15.8 points.",
+        "No lead is safe from 5 % malicious reports.",
+        "Whoever sees one report guesses its user's item right in 18.1 % of cases; blind, in 10 %.",
+    ]
+    sums = plan(PlanRequest(domain_size=490, users=10**6, epsilon=1.0, sum_of=4)).sentences
+    assert "the standard error of the sum of 4 estimates" in sums[0]
+    assert any(each.startswith("Not with hr: hr lacks a law") for each in sums)
+    histogram = plan(PlanRequest(domain_size=490, users=10**6, epsilon=1.0), ["llh"]).sentences
+    assert histogram[3].startswith("A lead of 22.3 points is safe")
+    assert histogram[-1].startswith("The tally of llh is the histogram of its reports")
+    refused = plan(PlanRequest(domain_size=20, users=1, error=1e-6), ["oue"]).sentences
+    assert refused[0].startswith("No protocol meets the plan. Allow a larger error")
+    assert refused[1:] == ("Not with oue: no epsilon up to 10 is enough.",)
+
+
+def test_form_in_sentences() -> None:
+    form = plan_form([40, 12], 1.0, 9999, beta=0.1)
+    *accuracies, gain = form.sentences
+    assert accuracies == [str(each) for each in form.accuracies]
+    assert gain == (
+        "Attackers gain most in question 1. With ss 10 % malicious users raise the estimates of 10 "
+        "targets together by up to 306 points if tickets assign the questions. If they choose "
+        "their own, it is up to 557 points."
+    )
+
+
 THREE = {"domain_size": 10, "users": 100, "epsilon": 1.0}
 
 

@@ -97,7 +97,16 @@ async def get_plan(
     error.
     """
     plan_request = PlanRequest(
-        domain_size, users, epsilon, error, sum_of, frequency, targets, beta, gain, lead
+        domain_size=domain_size,
+        users=users,
+        epsilon=epsilon,
+        error=error,
+        sum_of=sum_of,
+        frequency=frequency,
+        targets=targets,
+        beta=beta,
+        gain=gain,
+        lead=lead,
     )
     return Response(
         await caller.run(_planned, plan_request, protocol), media_type="application/json"

@@ -22,73 +22,26 @@ export function results(place, signal) {
 
   return (answer) => {
     const able = answer.protocols.filter((each) => each.reason === null);
-    fill(said, verdict(answer, able[0]));
+    fill(said, inWords(answer, able[0]));
     announce(said.textContent);
-    fill(
-      ranking,
-      h("h2", {}, "Protocols, the one to take first"),
-      protocols(answer, able, signal),
-      refused(answer),
-    );
-    ranking.hidden = false;
+    fill(ranking, h("h2", {}, "Protocols, the one to take first"), protocols(answer, able, signal));
+    ranking.hidden = able.length === 0;
   };
 }
 
-function verdict(answer, best) {
-  if (!best)
-    return notice(
-      "bad",
-      "No protocol can have that. The reasons are below: allow a larger error or lead, a larger epsilon, or more users.",
-    );
-  const what =
-    answer.request.sum_of > 1
-      ? `the sum of ${count(answer.request.sum_of)} estimates`
-      : "each estimate";
-  const targets = best.targets === 1 ? "one target" : `${best.targets} targets together`;
+function inWords({ sentences }, best) {
+  const [first, ...others] = sentences;
   return notice(
-    "good",
-    h(
-      "p",
-      {},
-      h("strong", {}, `Take ${title(best.protocol)}. `),
-      `With ${count(best.users)} users, ${count(best.domain_size)} items and epsilon ${number(best.epsilon)}, ${what} has a standard error of `,
-      `${points(best.standard_error)} percentage points: ± ${points(best.margin)} at 95 %. An interval for all items at once is ± ${points(best.margin_of_all)}.`,
-    ),
-    h("p", {}, answer.accuracy.sentence),
-    h(
-      "p",
-      {},
-      `${number(100 * best.beta)} % fake users can raise the estimates of ${targets} by up to ${points(best.gain)} points `,
-      "before anything is done about it.",
-    ),
-    h(
-      "p",
-      {},
-      best.safe_lead === null ? "No lead" : `A lead of ${points(best.safe_lead)} points`,
-      ` is safe from ${number(100 * best.beta)} % fake reports: the round's certificate will prove it.`,
-    ),
-    h(
-      "p",
-      {},
-      `Whoever sees one report guesses its user's item right in ${number(100 * best.attacker_success_rate)} % of cases; `,
-      `blind, in ${number(100 / best.domain_size)} %.`,
-    ),
-    h("p", {}, opening(best)),
+    best ? "good" : "bad",
+    h("p", {}, h("strong", {}, first)),
+    others.map((sentence) => h("p", {}, sentence)),
+    best && h("p", {}, h("a", { href: opening(best) }, "Open this round")),
   );
 }
 
-/** The link to the form that opens the planned round, and why no report need be stored. */
+/** The link to the form that opens the planned round. */
 function opening({ protocol, epsilon, domain_size, retention }) {
-  const form = h(
-    "a",
-    { href: link(["open"], { protocol, epsilon, domain_size, retention }) },
-    "Open this round",
-  );
-  if (retention !== "none") return form;
-  return [
-    form,
-    " with retention none: its tally is the histogram of its reports, so no method needs a stored report.",
-  ];
+  return link(["open"], { protocol, epsilon, domain_size, retention });
 }
 
 function protocols(answer, able, signal) {
@@ -118,16 +71,5 @@ function protocols(answer, able, signal) {
     ),
     numeric("Stored", (row) => row.stored_bytes, bytes),
   ].filter(Boolean);
-  return able.length ? table({ columns, rows: able, caption: "Protocols", signal }).root : null;
-}
-
-function refused(answer) {
-  const reasons = answer.protocols.filter((each) => each.reason !== null);
-  return reasons.length
-    ? h(
-        "ul",
-        {},
-        reasons.map((each) => h("li", {}, `Not with ${title(each.protocol)}: ${each.reason}.`)),
-      )
-    : null;
+  return table({ columns, rows: able, caption: "Protocols", signal }).root;
 }

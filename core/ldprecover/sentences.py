@@ -1,0 +1,44 @@
+"""Numbers and labels within the sentences that results state about themselves."""
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from ldprecover.items import isolated
+
+_LABELS = 10  # of items that one sentence names
+DOWN, UP = ROUND_FLOOR, ROUND_CEILING
+"""How lower and upper ends are rounded: a sentence never states more than is proven."""
+
+
+def number(value: float | Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a number with three digits, those above 1,000 as whole numbers: 0.0123, 12,346."""
+    exact = Decimal(str(value))
+    digits = Decimal(1).scaleb(min(0, exact.adjusted() - 2))
+    return f"{exact.quantize(digits, rounding).normalize() + 0:,f}"
+
+
+def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a share in percent, with three digits: 12.3 %."""
+    return f"{points(share, rounding)} %"
+
+
+def points(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return a difference of shares in percentage points, with three digits and no unit."""
+    return number(100 * Decimal(str(share)), rounding)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 report, 2,000 reports."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(texts: Sequence[str], conjunction: str = "and") -> str:
+    """Return at most ten labels, isolated, and how many more there are: a; b and 3 more.
+
+    Semicolons separate them, because labels such as New York, NY have commas.
+    """
+    names = [isolated(text) for text in texts[:_LABELS]]
+    if len(texts) > _LABELS:
+        names.append(f"{len(texts) - _LABELS:,} more")
+    *others, last = names
+    return f"{'; '.join(others)} {conjunction} {last}" if others else last
