@@ -83,19 +83,15 @@ def print_items(
     columns = _fitting(names, columns, out.width)
     room = out.width - max(map(cell_len, names.values())) - 2 - beside
     width = min(room, _BAR) if room >= _NARROWEST else 0
+    full = max(shares)
     rows = (
         (
             isolated(name),
-            *(
-                [bar(shares[i], max(shares), width, ascii_only=out.options.ascii_only).ljust(width)]
-                if width
-                else []
-            ),
+            bar(shares[i], full, width, ascii_only=out.options.ascii_only).ljust(width),
             *(column(i) for column in columns.values()),
         )
         for i, name in names.items()
     )
-    heads = ("item", *([""] if width else []), *columns)
-    out.print(plain_table(*heads, rows=rows, numbers=len(columns)))
+    out.print(plain_table("item", "", *columns, rows=rows, numbers=len(columns)))
     if len(shares) > top:
         out.print(f"… and {len(shares) - top:,} more items (--top shows more, --json all).")

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ldprecover.items import isolated
+from ldprecover.sentences import counted
 from ldprecover_cli.signals import end_on_signals
 
 JsonObject = dict[str, Any]
@@ -67,11 +68,6 @@ def opened_in_browser(link: str) -> Iterator[None]:
         file.flush()
         typer.launch(Path(file.name).as_uri())
         yield
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 report, 2,000 reports."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def byte_size(number: int) -> str:
@@ -134,7 +130,8 @@ def plain_table(
     """Return a table without lines, of text that may be untrusted.
 
     Its last `numbers` columns are right-aligned, and `gap` spaces divide the columns. With
-    `no_wrap` the first one is not wrapped. There is no header if all names are empty.
+    `no_wrap` the first one is not wrapped. Columns without any text are left out, and so is the
+    header if all names are empty.
     """
     table = Table(
         box=None,
@@ -143,7 +140,10 @@ def plain_table(
         header_style="bold",
         show_header=any(columns),
     )
-    for i, column in enumerate(columns):
+    shown = []
+    for i, (column, cells) in enumerate(zip(columns, zip(*rows, strict=True), strict=False)):
+        if not any(cells):
+            continue
         right = i >= len(columns) - numbers
         table.add_column(
             plain(column),
@@ -151,6 +151,7 @@ def plain_table(
             no_wrap=right or (no_wrap and not i),
             overflow="fold",
         )
-    for row in rows:
-        table.add_row(*map(plain, row))
+        shown.append(map(plain, cells))
+    for row in zip(*shown, strict=True):
+        table.add_row(*row)
     return table

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from ldprecover_cli import output
 from ldprecover_cli.item_tables import bar, print_items
-from ldprecover_cli.output import console, counted, joined, plain, plain_table
+from ldprecover_cli.output import console, joined, plain, plain_table
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,10 @@ def test_bar_in_ascii_has_whole_columns_and_without_a_scale_none() -> None:
     assert bar(1.0, 0.0, 5) == bar(1.0, -1.0, 5) == ""
 
 
-def test_numbers_agree_with_their_noun() -> None:
-    texts = [counted(n, "report") for n in (0, 1, 2000)]
-    assert texts == ["0 reports", "1 report", "2,000 reports"]
+def test_columns_without_text_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("a", "", "1"), ("b", "", "2")]
+    console().print(plain_table("name", "question", "reports", rows=rows, numbers=1))
+    assert capsys.readouterr().out.split() == ["name", "reports", "a", "1", "b", "2"]
 
 
 def test_untrusted_text_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -14,7 +15,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import counted, note
+from ldprecover_cli.output import note
 
 
 def ticket(

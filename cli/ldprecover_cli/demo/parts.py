@@ -1,7 +1,8 @@
 """Parts of a demo, each played by a separate program on a running server."""
 
+from ldprecover.sentences import counted
 from ldprecover_cli.errors import CommandError
-from ldprecover_cli.output import JsonObject, counted, plain
+from ldprecover_cli.output import JsonObject, plain
 from ldprecover_client import Client
 from ldprecover_experiments.simulation.comparison import Comparison
 from ldprecover_experiments.simulation.demo import Demo, Stage

@@ -6,8 +6,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ldprecover.items import isolated
+from ldprecover.sentences import counted
 from ldprecover_cli.item_tables import bar
-from ldprecover_cli.output import counted, plain
+from ldprecover_cli.output import plain
 from ldprecover_experiments.simulation.comparison import Comparison
 from ldprecover_experiments.simulation.demo_score import AFTER, BEFORE, Score
 from ldprecover_experiments.simulation.demo_words import PROJECTION, method_words

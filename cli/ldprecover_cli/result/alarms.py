@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -14,7 +15,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import console, counted, plain_table, print_json
+from ldprecover_cli.output import console, plain_table, print_json
 
 
 def alarms(

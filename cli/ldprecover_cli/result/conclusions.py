@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldprecover.items import isolated
-from ldprecover_cli.output import counted, percent
+from ldprecover.sentences import counted
+from ldprecover_cli.output import percent
 
 if TYPE_CHECKING:
     from ldprecover_interface.results import Conclusions

@@ -1,5 +1,6 @@
 """`result frequencies`: the unbiased estimates of a round, or of all rounds of a form."""
 
+from ldprecover.sentences import counted
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.item_tables import Top, print_items, to_show
 from ldprecover_cli.options import (
@@ -12,7 +13,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import console, counted, percent, plain, print_json, print_question
+from ldprecover_cli.output import console, percent, plain, print_json, print_question
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.errors import check_items
 from ldprecover_cli.item_tables import Top, noise_note, print_items, to_show
@@ -27,7 +28,7 @@ from ldprecover_cli.options import (
     number_or_text,
     support_of,
 )
-from ldprecover_cli.output import console, counted, plain, print_json, print_question
+from ldprecover_cli.output import console, plain, print_json, print_question
 from ldprecover_cli.result.conclusions import sentences
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 

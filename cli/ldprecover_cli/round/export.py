@@ -1,5 +1,6 @@
 """`round export`: a round as one file."""
 
+from ldprecover.sentences import counted
 from ldprecover_cli.file.export_files import write_export
 from ldprecover_cli.options import (
     CURRENT,
@@ -10,7 +11,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import counted, note, print_json
+from ldprecover_cli.output import note, print_json
 
 
 def export(

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
@@ -28,7 +29,7 @@ from ldprecover_cli.options import (
     connected,
     method_options,
 )
-from ldprecover_cli.output import console, counted, note, note_items, plain, print_json
+from ldprecover_cli.output import console, note, note_items, plain, print_json
 
 _ACCESS_OPTIONS = {"open": "", "key": " --key KEY", "ticket": " --ticket TICKET"}
 _USERS = 10_000
@@ -160,19 +161,21 @@ def open_round(
         return
     name = plain(opened.name)
     why = f" (the best for {counted(users or _USERS, 'user')})" if chosen else ""
-    console().print(
-        f"{name} is open: {len(opened.items):,} items, {protocol}{why}, "
-        f"epsilon {epsilon:g}.\n"
-        + (f"Question: {plain(opened.question)}\n" if opened.question else "")
-        + f"Survey: {client.url}/page/survey.html?round={name}\n"
-        * (opened.access != "key" and epsilon <= MAX_EPSILON)
-        + f"To answer it: ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}"
-        + f" --max-epsilon {epsilon:g}" * (epsilon > MAX_EPSILON)
-        + f" --max-total-epsilon {epsilon:g}" * (epsilon > MAX_TOTAL_EPSILON)
-        + "\n"
+    answer = f"ldprecover send value VALUE {name}{_ACCESS_OPTIONS[opened.access]}"
+    if epsilon > MAX_EPSILON:
+        answer += f" --max-epsilon {epsilon:g}"
+    if epsilon > MAX_TOTAL_EPSILON:
+        answer += f" --max-total-epsilon {epsilon:g}"
+    lines = [f"{name} is open: {len(opened.items):,} items, {protocol}{why}, epsilon {epsilon:g}."]
+    if opened.question:
+        lines.append(f"Question: {plain(opened.question)}")
+    if opened.access != "key" and epsilon <= MAX_EPSILON:
+        lines.append(f"Survey: {client.url}/page/survey.html?round={name}")
+    lines += [
+        f"To answer it: {answer}",
         f"To see its results: ldprecover result frequencies {name}",
-        soft_wrap=True,
-    )
+    ]
+    console().print("\n".join(lines), soft_wrap=True)
 
 
 def best_protocol(d: int, epsilon: float, users: int) -> str:

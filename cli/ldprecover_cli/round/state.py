@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import (
@@ -20,7 +21,7 @@ from ldprecover_cli.options import (
     connected_to,
     titled,
 )
-from ldprecover_cli.output import console, counted, joined, plain_table, print_json
+from ldprecover_cli.output import console, joined, plain_table, print_json
 from ldprecover_cli.result.conclusions import attack_text
 
 if TYPE_CHECKING:
@@ -52,23 +53,20 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         return
     out = console()
     dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
-    questions = {round.id: round.question or round.title or "" for round in rounds}
-    with_question = ["question"] if any(questions.values()) else []
     rows = (
         (
             round.name,
-            *[_shortened(questions[round.id]) for _ in with_question],
+            _shortened(round.question or round.title or ""),
             round.state,
             round.protocol,
-            *([f"{round.opened_at[:16].replace('T', ' ')}Z"] if dated else []),
+            f"{round.opened_at[:16].replace('T', ' ')}Z" if dated else "",
             f"{round.epsilon:g}",
             f"{round.domain_size:,}",
             f"{round.n:,}",
         )
         for round in rounds
     )
-    texts = ("name", *with_question, "state", "protocol", *(["opened"] if dated else []))
-    columns = (*texts, "epsilon", "items", "reports")
+    columns = ("name", "question", "state", "protocol", "opened", "epsilon", "items", "reports")
     out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
     if not dated:
         out.print("A wider terminal also shows the time of opening.")

@@ -1,7 +1,8 @@
 """`send ledger`: the reports sent from this machine, and the epsilon they have spent."""
 
+from ldprecover.sentences import counted
 from ldprecover_cli.options import Json
-from ldprecover_cli.output import console, counted, plain_table, print_json
+from ldprecover_cli.output import console, plain_table, print_json
 from ldprecover_cli.send.receipts import OldLedgerFile
 
 
@@ -39,18 +40,17 @@ def ledger(*, ledger: OldLedgerFile = None, json: Json = False) -> None:
     if not entries:
         out.print(f"No reports were sent from this machine: {path} is empty.", soft_wrap=True)
         return
-    with_question = ["question"] if any(entry.question for entry in entries) else []
     cells = (
         (
             entry.round_name or entry.round_id,
-            *[entry.question or "" for _ in with_question],
+            entry.question or "",
             entry.server_url,
             entry.state,
             f"{entry.epsilon:g}",
         )
         for entry in entries
     )
-    columns = ("round", *with_question, "server", "state", "epsilon")
+    columns = ("round", "question", "server", "state", "epsilon")
     out.print(plain_table(*columns, rows=cells, numbers=1))
     out.print(
         f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all; the limit is "

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 
+from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items, close_to
 from ldprecover_cli.options import (
@@ -15,7 +16,7 @@ from ldprecover_cli.options import (
     Url,
     values_by_name,
 )
-from ldprecover_cli.output import counted, joined
+from ldprecover_cli.output import joined
 from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 

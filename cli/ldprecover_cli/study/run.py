@@ -6,7 +6,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from ldprecover_cli.output import counted, note
+from ldprecover.sentences import counted
+from ldprecover_cli.output import note
 from ldprecover_cli.study.output import Jobs, Output, run_missing, running, show
 
 
