@@ -65,6 +65,7 @@ def main() -> None:
     The other arguments are the plugins that the server has loaded.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would contain reports
     os.nice(NICE)
     connection = Connection(int(sys.argv[1]))
     inbox: Inbox = queue.Queue()
@@ -196,7 +197,6 @@ def _set_limits(limits: TaskLimits, idle_bytes: int | None) -> None:
     soft_limits = {
         resource.RLIMIT_CPU: int(used_seconds + limits.seconds) + _SPARE_SECONDS,
         resource.RLIMIT_FSIZE: limits.disk_bytes,
-        resource.RLIMIT_CORE: 0,  # a core dump would contain reports
     }
     if idle_bytes is not None:
         soft_limits[resource.RLIMIT_DATA] = idle_bytes + limits.memory_bytes

@@ -274,6 +274,19 @@ async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyP
             assert not [path for path in files if path.endswith(".db")]
 
 
+async def test_worker_leaves_no_core_dump() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_CORE)
+    if not limits[1]:
+        pytest.skip("this system allows no core dumps, which a worker could forbid")
+    resource.setrlimit(resource.RLIMIT_CORE, (limits[1], limits[1]))
+    try:
+        async with running_pool(count=1) as pool:
+            pid = await only_worker(pool)
+            assert psutil.Process(pid).rlimit(psutil.RLIMIT_CORE) == (0, 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, limits)
+
+
 async def test_worker_is_nice_and_imports_no_server_libraries() -> None:
     async with running_pool(count=1) as pool:
         pid = await only_worker(pool)
