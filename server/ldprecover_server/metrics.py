@@ -4,17 +4,15 @@ None has a label for the round: its values would grow without limit.
 """
 
 import os
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -25,12 +23,14 @@ _ANALYSIS_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1
 _VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable from which prometheus_client takes the directory."""
 
+M = TypeVar("M", Counter, Gauge, Histogram)
+
 
 class Metric(NamedTuple):
     """What the reference page says of a metric: its name in Prometheus, kind, help and labels."""
 
     name: str
-    kind: str | None
+    kind: str
     help: str
     labels: Sequence[str]
 
@@ -40,22 +40,22 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        counter = partial(Counter, registry=self._registry)
+        self.manifest: list[Metric] = []
+        """All metrics; the reference page is generated from this table."""
+        counter = partial(self._new, Counter)
         # `live` leaves out ended processes.
-        gauge = partial(Gauge, registry=self._registry, multiprocess_mode="livesum")
-        histogram = partial(Histogram, registry=self._registry, buckets=_SECONDS)
-        self.requests = Requests(
-            counter(
-                "ldprecover_requests_total",
-                "Requests by method, path template of the route (none without a route) and status.",
-                ("method", "route", "code"),
-            ),
-            histogram(
-                "ldprecover_request_seconds",
-                "Time from the head of a request to the end of its response, by method and "
-                "route; for a submission it includes the body and the commit.",
-                ("method", "route"),
-            ),
+        gauge = partial(self._new, Gauge, multiprocess_mode="livesum")
+        histogram = partial(self._new, Histogram, buckets=_SECONDS)
+        self.requests = counter(
+            "ldprecover_requests_total",
+            "Requests by method, path template of the route (none without a route) and status.",
+            ("method", "route", "code"),
+        )
+        self.request_seconds = histogram(
+            "ldprecover_request_seconds",
+            "Time from the head of a request to the end of its response, by method and "
+            "route; for a submission it includes the body and the commit.",
+            ("method", "route"),
         )
         self.submissions = counter("ldprecover_submissions_total", "Submissions committed.")
         self.reports = counter("ldprecover_reports_total", "Reports in those submissions.")
@@ -116,20 +116,18 @@ class Metrics:
             multiprocess_mode="livemostrecent",
         )
 
-    @property
-    def manifest(self) -> list[Metric]:
-        """All metrics; the reference page is generated from this table."""
-        metrics = [*vars(self.requests).values(), *vars(self).values()]
-        return [
-            Metric(
-                each._name + "_total" * isinstance(each, Counter),
-                each._type,
-                each._documentation,
-                each._labelnames,
-            )
-            for each in metrics
-            if isinstance(each, MetricWrapperBase)
-        ]
+    def _new(
+        self, kind: type[M], name: str, help: str, labels: Sequence[str] = (), **options: Any
+    ) -> M:
+        self.manifest.append(Metric(name, kind.__name__.lower(), help, labels))
+        return kind(name, help, labels, registry=self._registry, **options)
+
+    def of_requests(self, method: str, route: str, code: int) -> tuple[Counter, Histogram]:
+        """Return the counter and the histogram of such requests."""
+        return (
+            self.requests.labels(method, route, str(code)),
+            self.request_seconds.labels(method, route),
+        )
 
     def render(self) -> bytes:
         """Return the metrics of all processes in Prometheus' text format."""
@@ -139,47 +137,6 @@ class Metrics:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
-
-
-class Requests:
-    """Requests by method, route and status, as plain numbers until they are published.
-
-    The metrics take 2 µs for a request, of several processes 6 µs, a twentieth of the time of a
-    submission; these numbers take 0.3 µs. For use in one event loop.
-    """
-
-    def __init__(self, total: Counter, seconds: Histogram) -> None:
-        self._total = total
-        self._seconds = seconds
-        self._counts: dict[tuple[str, str, int], _Count] = {}
-
-    def count(self, method: str, route: str, code: int, seconds: float) -> None:
-        """Count one request and its duration."""
-        count = self._counts.get((method, route, code))
-        if count is None:
-            count = self._counts[method, route, code] = _Count()
-        count.seconds += seconds
-        count.buckets[bisect_left(_SECONDS, seconds)] += 1
-
-    def publish(self) -> None:
-        """Add the counts since the last call to the metrics."""
-        counts, self._counts = self._counts, {}
-        for (method, route, code), count in counts.items():
-            self._total.labels(method, route, str(code)).inc(sum(count.buckets))
-            times = self._seconds.labels(method, route)
-            # The library has no public call that adds many observations.
-            times._sum.inc(count.seconds)
-            for bucket, number in zip(times._buckets, count.buckets, strict=True):
-                if number:
-                    bucket.inc(number)
-
-
-class _Count:
-    """The requests of one method, route and status: their seconds, and their number by bucket."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.buckets = [0] * (len(_SECONDS) + 1)
 
 
 @contextmanager

@@ -35,8 +35,6 @@ from ldprecover_server.metrics import Metrics
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-_PUBLISH_SECONDS = 1.0
-"""The longest delay until a scrape of another process sees a request."""
 _PREFIX = re.compile(rb"((?:/[\w.~-]+)+)/?")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]*)?", re.IGNORECASE)
 _ONCE: dict[bytes, type[ServiceError]] = {
@@ -79,8 +77,8 @@ class Instrumentation:
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
-        self._requests = metrics.requests
-        self._will_publish = False
+        # Cached: looking up labels takes longer than counting.
+        self._metrics_of = functools.cache(metrics.of_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -113,14 +111,9 @@ class Instrumentation:
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._requests.count(method, _route(scope), status, seconds)
-        if not self._will_publish:
-            self._will_publish = True
-            asyncio.get_running_loop().call_later(_PUBLISH_SECONDS, self._publish)
-
-    def _publish(self) -> None:
-        self._will_publish = False
-        self._requests.publish()
+        total, times = self._metrics_of(method, _route(scope), status)
+        total.inc()
+        times.observe(seconds)
 
 
 def _route(scope: Scope) -> str:

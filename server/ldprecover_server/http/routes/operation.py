@@ -61,7 +61,6 @@ async def get_readiness(request: Request) -> Status:
 @router.get(paths.METRICS, response_class=Response)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics of all processes of this server for Prometheus."""
-    request.app.state.metrics.requests.publish()
     return Response(await request.app.state.scrape.result(), media_type=MEDIA_TYPE)
 
 
