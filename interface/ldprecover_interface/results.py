@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from ldprecover.items import MAX_CANARIES, find_items
+from ldprecover.items import MAX_CANARIES
 from ldprecover_interface.base import (
     MAX_HISTORY,
     Column,
@@ -19,9 +19,6 @@ from ldprecover_interface.base import (
     optional,
 )
 from ldprecover_interface.rounds import Attack, Items
-
-if TYPE_CHECKING:  # a client of a server computes no recovery
-    from ldprecover import recovery
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Columns = dict[str, Sequence[Any]]
@@ -131,25 +128,6 @@ class RecoveryRequest(Request):
     canaries: Annotated[list[str | int], Field(fail_fast=True, max_length=MAX_CANARIES)] = Field(
         default=[], description="Items, labels or indices, that are known to be held by nobody."
     )
-
-    def core_request(self, labels: Callable[[], Sequence[str]]) -> recovery.RecoveryRequest:
-        """Return the core's request without the history.
-
-        `labels` returns the labels of the items; it is called if the request names items. Raises
-        ParameterError.
-        """
-        from ldprecover import recovery
-
-        items = labels() if self.targets or self.canaries else ()
-        return recovery.RecoveryRequest(
-            self.method,
-            self.eta,
-            find_items(self.targets, items),
-            self.malicious_model,
-            self.support,
-            self.options,
-            canaries=find_items(self.canaries, items, "canaries"),
-        )
 
 
 class SuspectedItem(Message):

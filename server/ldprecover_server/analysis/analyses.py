@@ -5,7 +5,7 @@ import contextlib
 import hashlib
 import pickle
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -66,7 +66,7 @@ def source_of(method: Method, oracle: FrequencyOracle, is_complete: bool) -> Sou
     return "counts"
 
 
-class Caller(Protocol):
+class AnalysisCaller(Protocol):
     """The caller of an analysis."""
 
     @property
@@ -81,22 +81,22 @@ class Caller(Protocol):
         """Call a function in a thread. Raises BusyError, and any error of the function."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Analysis(Generic[R]):
-    """An analysis of one round that was looked up: `function` computes its `result`.
+    """An analysis of one round that was looked up: `compute` returns its `result`.
 
     `reads` says whether it reads the reports, and `reader` names what needs all of them. A quick
-    one takes a few milliseconds. The tallies of the `history` complete the first argument, a
-    RecoveryRequest.
+    one takes a few milliseconds. The tallies of the `history` are read when it starts. The result
+    of a recommended one may be stored with the round.
     """
 
-    function: Callable[..., R]
+    compute: partial[R]
     result: type[R]
     round: RoundInfo
-    arguments: tuple[Any, ...]
     reads: bool
     reader: str | None = None
     is_quick: bool = False
+    is_recommended: bool = False
     history: Sequence[StoredRound] = ()
 
     def require_reports(self, is_complete: bool) -> None:
@@ -111,7 +111,7 @@ class Analysis(Generic[R]):
         # Pickles of equal arguments differ if equal strings are one object here and two there.
         # Then both are computed.
         versions = [(stored.seq, stored.n) for stored in self.history]
-        parts = (self.function, self.round.seq, tally, self.reads, self.arguments, versions)
+        parts = (self.compute, self.round.seq, tally, self.reads, versions)
         return hashlib.blake2b(pickle.dumps(parts)).digest()
 
 
@@ -197,7 +197,7 @@ class Analyses:
     cache: ResultCache
 
     async def methods(
-        self, round: RoundInfo, caller: Caller
+        self, round: RoundInfo, caller: AnalysisCaller
     ) -> list[tuple[Method, Source, str | None]]:
         """Return all recovery methods, what each reads, and the reason if the round forbids it."""
         tally, is_complete = await caller.run(self._evidence, round)
@@ -213,7 +213,7 @@ class Analyses:
         ]
 
     async def recover(
-        self, round: RoundInfo, request: results.RecoveryRequest, caller: Caller
+        self, round: RoundInfo, request: results.RecoveryRequest, caller: AnalysisCaller
     ) -> Recovery:
         """Return a recovery.
 
@@ -221,27 +221,27 @@ class Analyses:
         ReportsGoneError, ParameterError, for rounds of the history RoundNotFoundError,
         UnauthorizedError and ForbiddenError, and what `WorkerPool.run` raises.
         """
-        return await self._run(caller, round, self._requested, request, caller.key)
+        return await self._run(round, caller, partial(self._recovery, request, caller.key))
 
     async def alarms(
-        self, round: RoundInfo, rate: float, canaries: Sequence[str], caller: Caller
+        self, round: RoundInfo, rate: float, canaries: Sequence[str], caller: AnalysisCaller
     ) -> AlarmsResult:
         """Return the alarms of a round; `canaries` are labels of items that nobody holds.
 
         Alarms that read reports are left out unless all are stored. Raises NoReportsError,
         ParameterError and what `WorkerPool.run` raises.
         """
-        return await self._run(caller, round, self._alarms, rate, canaries)
+        return await self._run(round, caller, partial(self._alarms, rate, canaries))
 
     async def certify(
-        self, round: RoundInfo, request: CertificateRequest, caller: Caller
+        self, round: RoundInfo, request: CertificateRequest, caller: AnalysisCaller
     ) -> CertificateResult:
         """Return what a round proves.
 
         Raises NoReportsError, ShareTooSmallError, ParameterError, for a request from reports
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
-        result = await self._run(caller, round, self._certificate, request)
+        result = await self._run(round, caller, partial(self._certificate, request))
         if result.lower is None:
             error = ImpossibleShareError(result)
             share = error.least_malicious_share
@@ -254,12 +254,16 @@ class Analyses:
         Raises ReportsGoneError.
         """
         tally, is_complete = self._evidence(round)
-        recovery = self._recovery(round, is_complete, RecoveryRequest())
+        recovery = self._recovery_by(RecoveryRequest(), round, is_complete)
         recovery.require_reports(is_complete)
-        reads = (recovery.reads,)
-        return Analysis(
-            tasks.verdict, VerdictResult, round, reads, is_complete, recovery.reader
-        ), tally.n
+        analysis = Analysis(
+            compute=partial(tasks.verdict, recovery_reads=recovery.reads),
+            result=VerdictResult,
+            round=round,
+            reads=is_complete,
+            reader=recovery.reader,
+        )
+        return analysis, tally.n
 
     def prepare(self, analysis: Analysis[R]) -> tuple[Task, Iterable[bytes] | None]:
         """Return the task, and the packed reports of the same moment if it reads them.
@@ -278,30 +282,28 @@ class Analyses:
 
     def _task(self, analysis: Analysis[R], tally: Tally, is_complete: bool) -> Task:
         analysis.require_reports(is_complete)
-        arguments = analysis.arguments
+        compute: partial[R] = analysis.compute
         if analysis.history:
             history = []
             for stored in analysis.history:
                 oracle = self.rounds.info(stored).oracle
                 earlier = self.storage.rounds.tally(stored.seq, oracle.summary_size)
                 history.append((oracle, earlier))
-            arguments = (replace(arguments[0], history=history), *arguments[1:])
-        reads = analysis.reads and is_complete
-        return Task(analysis.function, analysis.round.oracle, tally, reads, arguments)
+            compute = partial(compute, history=history)
+        return Task(compute, analysis.round.oracle, tally, analysis.reads and is_complete)
 
     async def _run(
         self,
-        caller: Caller,
         round: RoundInfo,
-        look_up: Callable[..., Analysis[R]],
-        *arguments: object,
+        caller: AnalysisCaller,
+        look_up: Callable[[RoundInfo, bool], Analysis[R]],
     ) -> R:
         def begin() -> tuple[Analysis[R], bytes, R | None]:
             # In one call: between two of them, hundreds of callers would hold their tallies.
             tally, is_complete = self._evidence(round)
             if not tally.n:
                 raise NoReportsError("the round has no reports")
-            analysis = look_up(round, is_complete, *arguments)
+            analysis = look_up(round, is_complete)
             if analysis.is_quick:
                 return analysis, b"", self._task(analysis, tally, is_complete).run(None)
             analysis.require_reports(is_complete)
@@ -313,8 +315,10 @@ class Analyses:
         keyed = caller.is_known
 
         async def work(on_start: Callable[[], None]) -> bytes:
-            if (stored := await caller.run(self._stored, analysis)) is not None:
-                return stored
+            if analysis.is_recommended:
+                stored = await caller.run(self._stored, round)
+                if stored is not None:
+                    return stored
             return await self.workers.run(
                 partial(self.prepare, analysis),
                 keyed=keyed,
@@ -324,14 +328,9 @@ class Analyses:
 
         return unpack(analysis.result, await self.cache.get(key, work, keyed=keyed))
 
-    def _stored(self, analysis: Analysis[R]) -> bytes | None:
-        """Return the packed recovery that is stored with the round, if it is the recommended."""
-        if analysis.function is not tasks.recovery or analysis.history:
-            return None
-        request = analysis.arguments[0]
-        if request.method != AUTO or request.assumptions:
-            return None
-        packed = self.storage.verdicts.recovery(analysis.round.seq)
+    def _stored(self, round: RoundInfo) -> bytes | None:
+        """Return the packed recommended recovery that is stored with the round, if it is."""
+        packed = self.storage.verdicts.recovery(round.seq)
         with contextlib.suppress(msgspec.DecodeError):  # another version packed it
             if packed is not None:
                 unpack(Recovery, packed)
@@ -346,18 +345,31 @@ class Analyses:
         are_stored = round.retention == "forever"
         return self.rounds.tally(round), are_stored or round.oracle.traits.histogram
 
-    def _requested(
-        self, round: RoundInfo, is_complete: bool, request: results.RecoveryRequest, key: str | None
-    ) -> Analysis[Recovery]:
-        core = request.core_request(partial(self.rounds.items, round))
-        history = self._history(round, request.history, key)
-        return self._recovery(round, is_complete, core, history)
-
     def _recovery(
         self,
+        message: results.RecoveryRequest,
+        key: str | None,
         round: RoundInfo,
         is_complete: bool,
+    ) -> Analysis[Recovery]:
+        items = self.rounds.items(round) if message.targets or message.canaries else ()
+        request = RecoveryRequest(
+            message.method,
+            message.eta,
+            find_items(message.targets, items),
+            message.malicious_model,
+            message.support,
+            message.options,
+            canaries=find_items(message.canaries, items, "canaries"),
+        )
+        history = self._history(round, message.history, key)
+        return self._recovery_by(request, round, is_complete, history)
+
+    def _recovery_by(
+        self,
         request: RecoveryRequest,
+        round: RoundInfo,
+        is_complete: bool,
         history: Sequence[StoredRound] = (),
     ) -> Analysis[Recovery]:
         method, oracle = METHODS[request.method], round.oracle
@@ -366,9 +378,16 @@ class Analyses:
         source = source_of(method, oracle, is_complete)
         reads = source != "counts" and method.refusal(oracle, _ALL_NEEDS) is None
         is_quick = not (reads or method.long) and oracle.domain_size <= _QUICK_ITEMS
-        reader = method.name if reads else None
+        is_recommended = request.method == AUTO and not request.assumptions and not history
         return Analysis(
-            tasks.recovery, Recovery, round, (request,), reads, reader, is_quick, history
+            compute=partial(tasks.recovery, request=request),
+            result=Recovery,
+            round=round,
+            reads=reads,
+            reader=method.name if reads else None,
+            is_quick=is_quick,
+            is_recommended=is_recommended,
+            history=history,
         )
 
     def _history(
@@ -394,14 +413,19 @@ class Analyses:
         return list(rounds.values())
 
     def _alarms(
-        self, round: RoundInfo, is_complete: bool, rate: float, canaries: Sequence[str]
+        self, rate: float, canaries: Sequence[str], round: RoundInfo, is_complete: bool
     ) -> Analysis[AlarmsResult]:
         items = self.rounds.items(round) if canaries else ()
-        arguments = rate, tuple(find_items(canaries, items, "canary"))
-        return Analysis(tasks.alarms, AlarmsResult, round, arguments, is_complete)
+        indices = tuple(find_items(canaries, items, "canary"))
+        return Analysis(
+            compute=partial(tasks.alarms, rate=rate, canaries=indices),
+            result=AlarmsResult,
+            round=round,
+            reads=is_complete,
+        )
 
     def _certificate(
-        self, round: RoundInfo, is_complete: bool, request: CertificateRequest
+        self, request: CertificateRequest, round: RoundInfo, is_complete: bool
     ) -> Analysis[CertificateResult]:
         if request.malicious_tickets is not None and round.access != "ticket":
             raise ParameterError(
@@ -418,18 +442,22 @@ class Analyses:
                     "certify, it reads the reports too"
                 )
         questions = request.core_questions(self.rounds.items(round) if request.questions else ())
-        shares = request.malicious_share, request.malicious_tickets
-        arguments = *shares, request.confidence, questions, seed
         # From counts it is quick if it takes at most as long as one question over _QUICK_ITEMS
         # items, 0.1 seconds.
         work = max(1, len(questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
         is_quick = not request.reports and work <= _QUICK_ITEMS
         return Analysis(
-            tasks.certificate,
-            CertificateResult,
-            round,
-            arguments,
-            request.reports,
-            reader,
-            is_quick,
+            compute=partial(
+                tasks.certificate,
+                malicious_share=request.malicious_share,
+                malicious_tickets=request.malicious_tickets,
+                confidence=request.confidence,
+                questions=questions,
+                seed=seed,
+            ),
+            result=CertificateResult,
+            round=round,
+            reads=request.reports,
+            reader=reader,
+            is_quick=is_quick,
         )

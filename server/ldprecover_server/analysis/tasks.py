@@ -1,7 +1,8 @@
 """The functions that workers run, and their results, packed and unpacked alike on both sides."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,27 +28,29 @@ from ldprecover.recovery import (
 
 T = TypeVar("T")
 
+History = Sequence[tuple[FrequencyOracle, Tally]]
+"""Earlier rounds, each as its oracle and its tally."""
+
 _ARRAY = 1
 """The MessagePack extension type of an array of doubles."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A computation over a round: a function of this module, and its arguments.
+    """A computation over a round: a function of this module with its keyword arguments.
 
-    The function takes oracle, tally, the reports or None, and the `arguments`. It raises
-    ParameterError. `reads` says whether the reports are available.
+    `compute` takes oracle, tally, and the reports or None. It raises ParameterError. `reads` says
+    whether the reports are available.
     """
 
-    function: Callable[..., object]
+    compute: partial[Any]
     oracle: FrequencyOracle
     tally: Tally
     reads: bool = False
-    arguments: tuple[Any, ...] = ()
 
     def run(self, reports: ReportSource | None) -> Any:
         """Return the result. Raises ParameterError."""
-        return self.function(self.oracle, self.tally, reports, *self.arguments)
+        return self.compute(self.oracle, self.tally, reports)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +78,13 @@ def recovery(
     oracle: FrequencyOracle,
     tally: Tally,
     reports: ReportSource | None,
+    *,
     request: RecoveryRequest,
+    history: History = (),
 ) -> Recovery:
-    """Return a recovery."""
+    """Return a recovery; `history` is that of the request, if it has none of its own."""
+    if history:
+        request = replace(request, history=history)
     frequencies = tally.frequencies(oracle)
     return run_method(RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports))
 
@@ -86,6 +93,7 @@ def alarms(
     oracle: FrequencyOracle,
     tally: Tally,
     reports: ReportSource | None,
+    *,
     rate: float = DEFAULT_RATE,
     canaries: tuple[int, ...] = (),
 ) -> AlarmsResult:
@@ -98,6 +106,7 @@ def certificate(
     oracle: FrequencyOracle,
     tally: Tally,
     reports: ReportSource | None,
+    *,
     malicious_share: float | None,
     malicious_tickets: int | None,
     confidence: float,
@@ -114,13 +123,14 @@ def certificate(
 
 
 def verdict(
-    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, recovery_reads: bool
+    oracle: FrequencyOracle, tally: Tally, reports: ReportSource | None, *, recovery_reads: bool
 ) -> VerdictResult:
     """Return the recommended recovery, the alarms, and the malicious share that counts prove."""
+    read = reports if recovery_reads else None
     return VerdictResult(
-        recovery(oracle, tally, reports if recovery_reads else None, RecoveryRequest()),
-        tuple(alarm.name for alarm in alarms(oracle, tally, reports).alarms if alarm.raised),
-        certify(oracle, tally, malicious_share=0.0).least_malicious_share,
+        recovery=recovery(oracle, tally, read, request=RecoveryRequest()),
+        alarms=tuple(each.name for each in alarms(oracle, tally, reports).alarms if each.raised),
+        least_malicious_share=certify(oracle, tally, malicious_share=0.0).least_malicious_share,
     )
 
 

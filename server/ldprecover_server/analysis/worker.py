@@ -102,7 +102,7 @@ def _run_next(inbox: Inbox, connection: Connection, idle_bytes: int | None) -> i
     del message
     if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.load_fast_kernels, idle_bytes)
-    if task.reads and task.function is certificate:
+    if task.reads and task.compute.func is certificate:
         idle_bytes = _load(_import_scipy, idle_bytes)
     _set_limits(limits, idle_bytes)
     kind, body = _run(task, inbox, connection)

@@ -141,7 +141,7 @@ class _Worker:
         if kind == REJECTED:
             self._is_in_step = True
             raise ParameterError(body.decode())
-        name = getattr(task.function, "__name__", "task")
+        name = task.compute.func.__name__
         _log.error("a %s of %s failed:\n%s", name, task.oracle.protocol, body.decode())
         raise AnalysisFailedError("the server's log says why")
 

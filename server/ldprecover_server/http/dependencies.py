@@ -71,9 +71,9 @@ class Caller:
         pool = limits.keyed if self.is_known else limits.reading
         return await pool.run(function, *arguments)
 
-    async def respond(self, function: Callable[..., Response], *arguments: object) -> Response:
-        """Return the response of a function that `run` calls, compressed in its thread if large."""
-        return await self.run(lambda: compress(function(*arguments), self.accepts_gzip))
+    async def respond(self, write: Callable[[], Response]) -> Response:
+        """Return the response that `write` makes in a thread, where it is compressed if large."""
+        return await self.run(lambda: compress(write(), self.accepts_gzip))
 
 
 _bearer = HTTPBearer(

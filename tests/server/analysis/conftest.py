@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,11 +53,12 @@ def recovery(
     **fields: Any,
 ) -> Task:
     """A task that reads reports."""
-    return Task(tasks.recovery, oracle, tally, reads, (RecoveryRequest(method, **fields),))
+    compute = partial(tasks.recovery, request=RecoveryRequest(method, **fields))
+    return Task(compute, oracle, tally, reads)
 
 
 def alarms_task(tally: Tally = TALLY, *, reads: bool = True) -> Task:
-    return Task(tasks.alarms, ORACLE, tally, reads)
+    return Task(partial(tasks.alarms), ORACLE, tally, reads)
 
 
 def alarms() -> Prepare:

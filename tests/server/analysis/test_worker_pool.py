@@ -188,7 +188,7 @@ class ExplodingTask(Task):
 
 async def test_memory_limit_holds_while_the_task_is_loaded(pool: WorkerPool) -> None:
     with pytest.raises(AnalysisTooLargeError, match="MiB of memory"):
-        await pool.run(lambda: (ExplodingTask(tasks.alarms, ORACLE, TALLY), None))
+        await pool.run(lambda: (ExplodingTask(partial(tasks.alarms), ORACLE, TALLY), None))
     await pool.run(alarms())
 
 
@@ -251,7 +251,7 @@ async def test_worker_error_is_logged_and_hidden_from_the_caller(
 async def test_print_does_not_corrupt_the_messages(capfd: pytest.CaptureFixture[str]) -> None:
     text = 100_000 * "x"
     async with running_pool(count=1) as pool:
-        task = Task(print, ORACLE, TALLY, arguments=(text,))
+        task = Task(partial(print, text), ORACLE, TALLY)
         for _ in range(2):
             assert unpack(type(None), await pool.run(lambda: (task, None))) is None
     assert text in capfd.readouterr().err

@@ -10,10 +10,8 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
-from ldprecover.certificate.questions import CertificateResult
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.items import MAX_CANARIES
-from ldprecover.recovery import Recovery
 from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
@@ -70,24 +68,25 @@ async def get_frequencies(
     They include every report that was accepted before the call. With the `ETag` of an earlier
     response in `If-None-Match`, the response is 304 as long as no report was added.
     """
-    return await caller.respond(_write_frequencies, request, caller, round, form)
-
-
-def _write_frequencies(request: Request, caller: Caller, reference: str, form: str) -> Response:
     rounds = caller.services.rounds
-    round = rounds.readable(reference, caller.key)
-    tally = rounds.tally(round)
-    # A tally only grows, so its number of reports names it.
-    etag = f'W/"{round.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if unchanged := not_modified(request, headers):
-        return unchanged
-    response = _write(round, caller, _frequencies_response, tally, form)
-    response.headers.update(headers)
-    return response
+
+    def respond() -> Response:
+        info = rounds.readable(round, caller.key)
+        tally = rounds.tally(info)
+        # A tally only grows, so its number of reports names it.
+        etag = f'W/"{info.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
+        headers = {"ETag": etag, "Cache-Control": "no-cache"}
+        if unchanged := not_modified(request, headers):
+            return unchanged
+        with caller.services.limits.write(info.oracle.domain_size):
+            response = _write_frequencies(info, rounds.labels(info), tally, form)
+        response.headers.update(headers)
+        return response
+
+    return await caller.respond(respond)
 
 
-def _frequencies_response(round: RoundInfo, labels: bytes, tally: Tally, form: str) -> Response:
+def _write_frequencies(round: RoundInfo, labels: bytes, tally: Tally, form: Format) -> Response:
     message = _frequencies(round, labels, tally)
     if form != "json":
         message.items = decode_labels(labels)
@@ -124,7 +123,7 @@ def _question(round: RoundInfo) -> dict[str, Any]:
     return {} if round.question is None else {"question": round.question}
 
 
-def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: str) -> Response:
+def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: Format) -> Response:
     return csv(name, tuple(columns), zip(*columns.values(), strict=True), form)
 
 
@@ -189,57 +188,53 @@ async def get_recovery(
     form: Format = "json",
 ) -> Response:
     """Recover the frequencies as POST does: the address of a recovery, to share or to load."""
-    body = RecoveryRequest(
-        method=method,
-        eta=eta,
-        targets=list[str | int](target),
-        malicious_model=malicious_model,
-        history=history,
-    )
+    fields: dict[str, Any] = {
+        "method": method,
+        "eta": eta,
+        "targets": target,
+        "malicious_model": malicious_model,
+        "history": history,
+    }
+    body = RecoveryRequest(**fields)
     return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
 
 
 async def _recover(
-    round: RoundInfo, caller: Caller, request: RecoveryRequest, form: str
+    round: RoundInfo, caller: Caller, request: RecoveryRequest, form: Format
 ) -> Response:
     recovery = await caller.services.analyses.recover(round, request, caller)
-    arguments = recovery, request.malicious_model, form
-    return await _respond(round, caller, 32, _write_recovery, *arguments)
+
+    def write(labels: bytes) -> Response:
+        items = decode_labels(labels)
+        fields = recovery.to_dict(items) | _question(round)
+        if (conclusions := fields["conclusions"]) is not None:
+            fields["conclusions"] = Conclusions.model_validate(conclusions, strict=False)
+        message = Recovered.model_construct(
+            round=round.id, items=[], malicious_model=request.malicious_model, **fields
+        )
+        if form != "json":
+            message.items = items
+            return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
+        return json_response(message, labels=labels)
+
+    return await _respond(round, caller, write, item_bytes=32)
 
 
 async def _respond(
-    round: RoundInfo,
-    caller: Caller,
-    item_bytes: int,
-    write: Callable[..., Response],
-    *arguments: object,
+    round: RoundInfo, caller: Caller, write: Callable[[bytes], Response], *, item_bytes: int
 ) -> Response:
-    """Return what `write` returns for a result, which waits for its thread."""
+    """Return the response that `write` makes of the round's labels, in a thread.
+
+    A result, of `item_bytes` for each item, waits in memory for the thread.
+    """
     limits, d = caller.services.limits, round.oracle.domain_size
+
+    def respond() -> Response:
+        with limits.write(d):
+            return write(caller.services.rounds.labels(round))
+
     with limits.unwritten.hold(0 if caller.is_known else item_bytes * d):
-        return await caller.respond(_write, round, caller, write, *arguments)
-
-
-def _write(
-    round: RoundInfo, caller: Caller, write: Callable[..., Response], *arguments: object
-) -> Response:
-    """Return what `write` returns for the round, its labels and the other arguments."""
-    with caller.services.limits.write(round.oracle.domain_size):
-        return write(round, caller.services.rounds.labels(round), *arguments)
-
-
-def _write_recovery(
-    round: RoundInfo, labels: bytes, recovery: Recovery, malicious_model: str, form: str
-) -> Response:
-    items = decode_labels(labels)
-    fields = {**recovery.to_dict(items), **_question(round), "malicious_model": malicious_model}
-    if (conclusions := fields["conclusions"]) is not None:
-        fields["conclusions"] = Conclusions.model_validate(conclusions, strict=False)
-    message = Recovered.model_construct(round=round.id, items=[], **fields)
-    if form != "json":
-        message.items = items
-        return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
-    return json_response(message, labels=labels)
+        return await caller.respond(respond)
 
 
 @round_router.post(
@@ -263,31 +258,27 @@ async def certify_round(
 
 
 async def _certify(
-    round: RoundInfo, caller: Caller, request: CertificateRequest, form: str
+    round: RoundInfo, caller: Caller, request: CertificateRequest, form: Format
 ) -> Response:
     result = await caller.services.analyses.certify(round, request, caller)
-    return await _respond(round, caller, 64, _write_certificate, result, form)
 
+    def write(labels: bytes) -> Response:
+        items = decode_labels(labels)
+        message = certified(round.id, result, items)
+        if form == "json":
+            message.items = []
+            return json_response(message, labels=labels)
+        columns: dict[str, Iterable[object]] = {
+            "item": items,
+            "index": range(len(items)),
+            "lower": message.lower,
+            "upper": message.upper,
+        }
+        for name in ("events", "from_reports", "seed"):
+            columns[name] = [getattr(message, name)] * len(items)
+        return _columns_as_csv(f"certificate-{round.id}", columns, form)
 
-def _write_certificate(
-    round: RoundInfo, labels: bytes, result: CertificateResult, form: str
-) -> Response:
-    items = decode_labels(labels)
-    message = certified(round.id, result, items)
-    if form == "json":
-        message.items = []
-        return json_response(message, labels=labels)
-    columns: dict[str, Iterable[object]] = {
-        "item": items,
-        "index": range(len(items)),
-        "lower": message.lower,
-        "upper": message.upper,
-        **{
-            name: [getattr(message, name)] * len(items)
-            for name in ("events", "from_reports", "seed")
-        },
-    }
-    return _columns_as_csv(f"certificate-{round.id}", columns, form)
+    return await _respond(round, caller, write, item_bytes=64)
 
 
 @round_router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)

@@ -41,7 +41,6 @@ from ldprecover_server.http.dependencies import (
     Caller,
     Reader,
     RoundReference,
-    get_services,
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response, not_modified
@@ -83,13 +82,13 @@ _FOREVER = "public, max-age=31536000, immutable"
 )
 async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
+
+    def open() -> Response:
+        stored, info = caller.services.rounds.open(new)
+        return _round(caller, stored, info, 201, _location(request, paths.ROUNDS, stored.id))
+
     async with json_body(request, caller, NewRound, caller.services.limits.max_body_bytes) as new:
-        return await caller.respond(_open, request, caller, new)
-
-
-def _open(request: Request, caller: Caller, new: NewRound) -> Response:
-    stored, info = caller.services.rounds.open(new)
-    return _round(caller, stored, info, 201, _location(request, paths.ROUNDS, stored.id))
+        return await caller.respond(open)
 
 
 def _location(request: Request, path: str, id: str) -> dict[str, str]:
@@ -134,23 +133,23 @@ async def get_round(round: RoundReference, caller: Reader) -> Response:
 )
 async def get_parameters(request: Request, round: RoundReference, caller: Anyone) -> Response:
     """Return the immutable part of a round; by id it may be cached for ever."""
-    return await caller.respond(_get_parameters, request, round)
+    rounds = caller.services.rounds
 
+    def respond() -> Response:
+        stored, info = rounds.get(round)
+        headers = {
+            "ETag": f'"{stored.digest}-{stored.id}"',
+            # A name may later belong to another round, and `current` changes; an id stays.
+            "Cache-Control": _FOREVER if round == stored.id else "no-cache",
+        }
+        if unchanged := not_modified(request, headers):
+            return unchanged
+        # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
+        thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
+        parameters = Parameters.model_construct(**_head(stored), thresholds=thresholds, items=[])
+        return json_response(parameters, headers=headers, labels=rounds.labels(info))
 
-def _get_parameters(request: Request, reference: str) -> Response:
-    rounds = get_services(request).rounds
-    stored, info = rounds.get(reference)
-    headers = {
-        "ETag": f'"{stored.digest}-{stored.id}"',
-        # A name may later belong to another round, and `current` changes; an id stays.
-        "Cache-Control": _FOREVER if reference == stored.id else "no-cache",
-    }
-    if unchanged := not_modified(request, headers):
-        return unchanged
-    # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
-    thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
-    parameters = Parameters.model_construct(**_head(stored), thresholds=thresholds, items=[])
-    return json_response(parameters, headers=headers, labels=rounds.labels(info))
+    return await caller.respond(respond)
 
 
 @router.post(paths.ROUND + paths.CLOSE, response_model=RoundStatus, responses=_END_ROUND)
