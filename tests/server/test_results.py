@@ -140,14 +140,19 @@ def test_a_recovery_is_that_of_the_library_to_the_bit(
     assert expected.notes
 
 
-@pytest.mark.parametrize("content", [None, b"", b"{}"])
-def test_every_field_of_a_recovery_has_its_default(
-    server: ServerProcess, poisoned: Poisoned, content: bytes | None
+@pytest.mark.parametrize("content", [None, b"", b"{}", "GET"])
+def test_recovery_without_fields_is_the_papers_and_names_auto(
+    server: ServerProcess, poisoned: Poisoned, content: bytes | str | None
 ) -> None:
-    opened, _ = poisoned["oue"]
+    path = f"/rounds/{poisoned['oue'][0]['id']}/recover"
     full = {"eta": 0.2, "targets": [], "method": "ldprecover", "malicious_model": "paper"}
-    expected = server.post(f"/rounds/{opened['id']}/recover", json=full).json()
-    headers = {"Content-Type": "application/json"} if content is not None else {}
-    response = server.post(f"/rounds/{opened['id']}/recover", content=content, headers=headers)
-    assert (response.status_code, response.json()) == (200, expected)
-    assert (expected["eta"], expected["targets"], expected["method"]) == (0.2, [], "ldprecover")
+    expected = server.post(path, json=full).json()
+    if content == "GET":
+        response = server.get(path)
+    else:
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        response = server.post(path, content=content, headers=headers)
+    *notes, note = response.json()["notes"]
+    assert response.json() | {"notes": notes} == expected
+    assert "names no method" in note
+    assert "recommended method is auto" in note

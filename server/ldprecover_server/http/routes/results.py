@@ -46,6 +46,11 @@ round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
 
+_NO_METHOD = (
+    "The request names no method, so this is LDPRecover, the paper's. The recommended method is "
+    "auto."
+)
+
 _NUMBERS = to_json(ITEMS)
 """The labels of a round for numbers."""
 
@@ -153,7 +158,9 @@ def _max_bytes(round: RoundInfo, caller: Caller) -> int:
 async def recover_frequencies(
     request: Request, round: ReadableRound, caller: Reader, form: Format = "json"
 ) -> Response:
-    """Recover the frequencies from the stored counts, which may be poisoned."""
+    """Recover the frequencies: without a `method` by LDPRecover, the paper's; `auto` is the
+    recommended one.
+    """
     limit, default = _max_bytes(round, caller), RecoveryRequest()
     async with json_body(request, caller, RecoveryRequest, limit, default) as body:
         return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
@@ -189,12 +196,13 @@ async def get_recovery(
 ) -> Response:
     """Recover the frequencies as POST does: the address of a recovery, to share or to load."""
     fields: dict[str, Any] = {
-        "method": method,
         "eta": eta,
         "targets": target,
         "malicious_model": malicious_model,
         "history": history,
     }
+    if "method" in request.query_params:  # else the response says that none was named
+        fields["method"] = method
     body = RecoveryRequest(**fields)
     return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
 
@@ -207,6 +215,8 @@ async def _recover(
     def write(labels: bytes) -> Response:
         items = decode_labels(labels)
         fields = recovery.to_dict(items) | _question(round)
+        if "method" not in request.model_fields_set:
+            fields["notes"].append(_NO_METHOD)
         if (conclusions := fields["conclusions"]) is not None:
             fields["conclusions"] = Conclusions.model_validate(conclusions, strict=False)
         message = Recovered.model_construct(
