@@ -82,7 +82,7 @@ def recovery(
     request: RecoveryRequest,
     history: History = (),
 ) -> Recovery:
-    """Return a recovery; `history` is that of the request, if it has none of its own."""
+    """Return a recovery; the `history` replaces that of the request."""
     if history:
         request = replace(request, history=history)
     frequencies = tally.frequencies(oracle)
