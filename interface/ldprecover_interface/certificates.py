@@ -12,7 +12,8 @@ from ldprecover_interface.base import MAX_QUESTIONS, Column, Count, Message, Req
 from ldprecover_interface.rounds import Items
 
 if TYPE_CHECKING:  # a client of a server computes no certificate
-    from ldprecover.certificate.questions import CertificateResult, Question
+    from ldprecover.certificate.questions import Question
+    from ldprecover.certificate.results import CertificateResult
     from ldprecover.recovery import ReportSource
     from ldprecover.rounds.export import RoundExport
 
@@ -109,7 +110,7 @@ class CertificateRequest(Request):
         """Return the share of n reports. Raises ParameterError."""
         if self.malicious_share is not None:
             return self.malicious_share
-        from ldprecover.certificate.questions import share_of_tickets
+        from ldprecover.certificate.results import share_of_tickets
 
         assert self.malicious_tickets is not None
         return share_of_tickets(self.malicious_tickets, n)
@@ -175,6 +176,14 @@ class CertifiedMean(Message):
     upper: float
 
 
+class CertificateSentences(Message):
+    """What a certificate says, as text; labels in it are untrusted."""
+
+    answers: list[Text] = Field(description="One for each answer.")
+    bound: Text = Field(description="What the assumed share of malicious reports leaves open.")
+    proven: Text | None = Field(description="The proven share of malicious reports, if any.")
+
+
 class Certified(Message):
     """What a round proves, whatever malicious users sent.
 
@@ -202,6 +211,7 @@ class Certified(Message):
     lower: Annotated[Column, Field(description="Lower ends of the frequencies' intervals.")]
     upper: Annotated[Column, Field(description="Upper ends.")]
     answers: list[Answer] = Field(description="In the order of the questions.")
+    sentences: CertificateSentences
     mean: CertifiedMean | None = Field(
         default=None, description='Only for rounds over the items "-1" and "1".'
     )
@@ -209,16 +219,15 @@ class Certified(Message):
 
 def certified(round: str, result: CertificateResult, labels: Sequence[str]) -> Certified:
     """Return the response. Raises ImpossibleShareError."""
-    from ldprecover.certificate.questions import ImpossibleShareError
     from ldprecover.rounds.means import ITEMS
 
-    if result.lower is None or result.upper is None:
-        raise ImpossibleShareError(result)
-    fields: dict[str, Any] = {"lower": result.lower.tolist(), "upper": result.upper.tolist()}
+    lower, upper = result.intervals
+    fields: dict[str, Any] = {"lower": lower.tolist(), "upper": upper.tolist()}
     if tuple(labels) == ITEMS:
-        # The mean f(1) - f(-1) is 2 f(1) - 1.
-        lower, upper = (2 * fields[name][1] - 1 for name in ("lower", "upper"))
-        fields["mean"] = CertifiedMean(lower=lower, upper=upper)
+        low, high = result.mean
+        fields["mean"] = CertifiedMean(lower=low, upper=high)
+    sentences = vars(result.sentences(labels))
+    fields["sentences"] = CertificateSentences.model_construct(**sentences)
     fields["answers"] = [Answer.model_construct(**each) for each in result.answers]
     return Certified.model_construct(round=round, items=labels, **vars(result) | fields)
 
@@ -232,7 +241,7 @@ def certify_export(
     Raises ImpossibleShareError, and
     ParameterError also for a round without reports, and one that was open when it was exported.
     """
-    from ldprecover.certificate.questions import certificate_result
+    from ldprecover.certificate.results import certificate_result
     from ldprecover.recovery import ReportSource
 
     parameters = export.parameters

@@ -29,7 +29,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "Near certain attack",
             "certified, if at most",
             "What it concludes",
-            "of all reports were forged",
+            "of the reports are malicious",
             "Earlier rounds that you know",
         ),
         "plan": ("#/plan?targets=10", "Protocols, the one to take first"),

@@ -63,7 +63,8 @@ def test_certificate_is_that_of_the_library_to_the_bit(
     offline = certify_export(export, CertificateRequest.model_validate(REQUEST))
     assert json.loads(offline.to_json()) == answered
     certificate = certify(oracle, tally, 0.01, 0.9)
-    answers = answered.pop("answers")
+    answers, sentences = answered.pop("answers"), answered.pop("sentences")
+    assert len(sentences["answers"]) == len(answers)
     assert answered == {
         "round": id,
         "n": 6000,
@@ -282,8 +283,8 @@ def test_share_below_the_proven_one_is_a_problem(
     certificate = certify(frequency_oracle("oue", 1.0, 11), tally, 0.01)
     assert response.json()["least_malicious_share"] == certificate.least_malicious_share
     assert re.fullmatch(
-        r"nothing is certified if at most 1 % of all reports were forged: the reports prove that "
-        r"at least \S+ % of them were not honest",
+        r"nothing is certified if at most 1 % of all reports are malicious: they prove that at "
+        r"least \S+ % are",
         response.json()["detail"],
     )
 

@@ -10,7 +10,6 @@ from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
 from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
-from ldprecover_cli.result.claims import sentences
 
 if TYPE_CHECKING:
     from ldprecover_interface.certificates import Certified
@@ -167,5 +166,7 @@ def _show(result: "Certified", title: str) -> None:
     out.print(plain_table("item", "percent", rows=rows, numbers=1))
     if len(lower) > _ROWS:
         out.print(f"… and {len(lower) - _ROWS:,} more items (--json shows all).")
-    for sentence in sentences(result):
-        out.print(plain(sentence))
+    sentences = result.sentences
+    for sentence in (*sentences.answers, sentences.bound, sentences.proven):
+        if sentence is not None:
+            out.print(plain(sentence))

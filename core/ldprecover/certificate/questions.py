@@ -5,7 +5,6 @@ Workers of a server import this module, which imports no Pydantic.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,13 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ldprecover.certificate.certificates import Certificate, certify
+from ldprecover.certificate.certificates import Certificate
 from ldprecover.certificate.region import Region
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import find_items, largest
-from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
 from ldprecover.rounds.means import ITEMS
 from ldprecover.types import FloatArray
 
@@ -189,83 +185,3 @@ def parse_question(labels: Sequence[str], fields: Fields) -> Question:
     """Return the question of these fields about the items of a round. Raises ParameterError."""
     parse = next(parse for name, parse in _PARSERS.items() if name in fields)
     return parse(labels, **fields)
-
-
-@dataclass(frozen=True, eq=False)
-class CertificateResult:
-    """A certificate in numbers: the fields of a response, but for the round and its items.
-
-    `lower` and `upper` are None, and there are no answers, if the share is impossible.
-    """
-
-    n: int
-    malicious_share: float
-    confidence: float
-    events: int
-    from_reports: bool
-    seed: str | None
-    assumption: str
-    least_malicious_share: float
-    lower: FloatArray | None
-    upper: FloatArray | None
-    answers: list[Fields]
-
-
-class ImpossibleShareError(ParameterError):
-    """The reports prove that more of them are malicious than assumed."""
-
-    def __init__(self, result: CertificateResult) -> None:
-        self.least_malicious_share = result.least_malicious_share
-        least = math.floor(1e5 * result.least_malicious_share) / 1e3
-        super().__init__(
-            f"nothing is certified if at most {100 * result.malicious_share:.3g} % of all reports "
-            f"were forged: the reports prove that at least {least} % of them were not honest"
-        )
-
-
-def share_of_tickets(tickets: int, n: int) -> float:
-    """Return the share of the n reports that these tickets can admit. Raises ParameterError."""
-    if tickets >= n:
-        raise ParameterError(
-            f"malicious_tickets must be below the number of reports, {n:,}, not {tickets:,}"
-        )
-    return tickets / n
-
-
-def certificate_result(
-    oracle: FrequencyOracle,
-    tally: Tally,
-    malicious_share: float,
-    confidence: float,
-    questions: Sequence[Question],
-    reports: ReportSource | None = None,
-    seed: str | None = None,
-) -> CertificateResult:
-    """Return the certificate of a round with answers to questions.
-
-    It is from the `reports` and their `seed`, 128 bits in hex, or without these from the counts.
-    Raises ParameterError as `certify` does.
-    """
-    certificate = certify(
-        oracle,
-        tally if reports is None else reports,
-        malicious_share,
-        confidence,
-        questions=dict.fromkeys(items for each in questions for items in each.sets),
-        seed=None if seed is None else int(seed, 16),
-    )
-    estimates = tally.frequencies(oracle)
-    is_possible = certificate.is_possible
-    return CertificateResult(
-        certificate.evidence.n,
-        malicious_share,
-        confidence,
-        certificate.evidence.events,
-        certificate.seed is not None,
-        None if certificate.seed is None else f"{certificate.seed:032x}",
-        certificate.assumption,
-        certificate.least_malicious_share,
-        certificate.lower if is_possible else None,
-        certificate.upper if is_possible else None,
-        [each.answer(certificate, estimates) for each in questions] if is_possible else [],
-    )

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from ldprecover.certificate.questions import CertificateResult, ImpossibleShareError
+from ldprecover.certificate.results import CertificateResult, ImpossibleShareError
 from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import find_items

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from ldprecover.certificate import certify
-from ldprecover.certificate.questions import (
+from ldprecover.certificate.questions import Question
+from ldprecover.certificate.results import (
     CertificateResult,
-    Question,
     certificate_result,
     share_of_tickets,
 )

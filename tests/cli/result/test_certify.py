@@ -10,8 +10,6 @@ from tests.conftest import ServerProcess
 
 from ldprecover import OUE
 from ldprecover.protocols.wire import pack
-from ldprecover_cli.result.claims import sentences
-from ldprecover_interface.certificates import Answer, Certified
 
 ITEMS = ["New York, NY", "Chicago, IL", "Reno, NV", "A;B"]
 QUESTIONS = (
@@ -75,14 +73,13 @@ def test_recompute_from_reports_gives_the_servers_certificate(
 
 
 def test_certificate_as_text(on_server: Run, counted: Any) -> None:
-    result = on_server(f"result certify {counted['name']} {QUESTIONS}").succeeds()
+    line = f"result certify {counted['name']} {QUESTIONS}"
+    result, sentences = on_server(line).succeeds(), on_server(f"{line} --json").json["sentences"]
     assert result.words.startswith(
         f"{counted['name']} If at most 1 % of the 40,000 reports are malicious, all of this holds "
         "together, with a confidence of 90 %, whatever these reports are;"
     )
-    assert "New York, NY is ahead of Chicago, IL. That holds even if up to " in result.words
-    assert "The first 2 are New York, NY and Chicago, IL. That holds" in result.words
-    assert "New York, NY leads. That holds" in result.words
+    assert " ".join([*sentences["answers"], sentences["bound"]]) in result.words
     rows = [line for line in result.out.splitlines() if line.startswith(("New York, NY  ", "A;B"))]
     assert len(rows) == 2
     assert rows[0].split()[-2] == "to"
@@ -116,7 +113,7 @@ def test_errors_of_certify(
         ("--malicious-share 0.1 --items soap", "no item of the round is called 'soap'"),
         (
             "--malicious-share 0",
-            "nothing is certified if at most 0 % of all reports were forged: the ",
+            "nothing is certified if at most 0 % of all reports are malicious: they ",
         ),
     ],
 )
@@ -127,58 +124,3 @@ def test_errors_of_recompute(
     assert server.submit(lunch["id"], pack(malicious)).status_code == 202
     Path("round.json").write_bytes(server.get(f"/rounds/{lunch['id']}/export").content)
     assert words in on_server(f"file recompute round.json {options}").fails(2)
-
-
-@pytest.mark.parametrize(
-    ("answer", "least", "sentence"),
-    [
-        (
-            {"certified": False, "tolerance": 0.02349, "top": 1, "items": [0]},
-            0.0,
-            (
-                "a leads if at most 2.34 % of all reports were forged, but this is not certain "
-                "if 5 % were."
-            ),
-        ),
-        (
-            {"certified": False, "tolerance": None, "ahead": [0, 1], "estimate": -0.1},
-            0.0,
-            "Not certified, and not so among the numbers as collected: a is ahead of b.",
-        ),
-        (
-            {"certified": False, "tolerance": None, "ahead": [2, 1], "estimate": -0.1},
-            0.0,
-            (
-                "Not certified, and not so among the numbers as collected: \u2068\u05d0\u2069 is "
-                "ahead of b."
-            ),
-        ),
-        (
-            {"certified": False, "tolerance": None, "top": 2, "items": [1, 2]},
-            0.0,
-            (
-                "The first 2 are b and \u2068\u05d0\u2069 among the numbers as collected, but "
-                "this is not certain: the noise of honest reports is enough to change it."
-            ),
-        ),
-        (
-            {"items": [0, 1], "lower": 0.10009, "upper": 0.20001, "estimate": 0.15}
-            | {"certified": True, "tolerance": 0.1, "more_than": 0.1},
-            0.0301,
-            (
-                "Between 10 and 20.1 % of the honest users hold a or b. More than 10 % of the "
-                "honest users hold a or b. That holds even if up to 10 % of all reports were "
-                "forged."
-            ),
-        ),
-    ],
-)
-def test_answer_as_a_sentence(answer: dict[str, Any], least: float, sentence: str):
-    certificate = Certified.model_construct(
-        items=["a", "b", "\u05d0"],
-        malicious_share=0.05,
-        least_malicious_share=least,
-        answers=[Answer.model_validate(answer)],
-    )
-    proven = ["The reports prove that at least 3.01 % were forged."] if least else []
-    assert list(sentences(certificate)) == [sentence, *proven]

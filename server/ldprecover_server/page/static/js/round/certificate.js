@@ -3,16 +3,15 @@
 import { isAbort, post, roundPath, sentenceOf } from "../api.js";
 import { action, announce, field, fill, h } from "../dom.js";
 import { count, share as percent } from "../format.js";
-import { leaderText, mostText, totalText } from "./claims.js";
-import { FORGED } from "./settings.js";
+import { SHARES } from "./settings.js";
 
-const LAST = FORGED.at(-1);
+const LAST = SHARES.at(-1);
 const PAUSE = 200; // milliseconds between the slider's last step and the request
 
 const USUAL = 0.01;
 
 /**
- * Make the panel of a round's certificate. It calls `changed` with "assumptions" after a change of `settings.forged`, and
+ * Make the panel of a round's certificate. It calls `changed` with "assumptions" after a change of `settings.malicious`, and
  * with "shown" when the certificate changes. `verdict()` is the round's verdict.
  */
 export function certificatePanel(round, settings, verdict, changed, signal) {
@@ -20,9 +19,9 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
   const value = h("output", { class: "quiet" });
   const slider = h("input", {
     type: "range",
-    name: "forged",
+    name: "malicious",
     min: 0,
-    max: FORGED.length - 1,
+    max: SHARES.length - 1,
     step: 1,
   });
   const place = field("Share of fake reports at most", slider);
@@ -37,10 +36,10 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
   let timer = 0;
   let spoken = false; // whether the next answer is the response to the viewer
   let least = null; // the proven share of fake reports
-  let assumed = settings.forged ?? USUAL;
+  let assumed = settings.malicious ?? USUAL;
 
   slider.addEventListener("input", () => {
-    assumed = settings.forged = FORGED[slider.value];
+    assumed = settings.malicious = SHARES[slider.value];
     showShare();
     clearTimeout(timer);
     timer = setTimeout(() => {
@@ -51,14 +50,14 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
   signal.addEventListener("abort", () => clearTimeout(timer));
 
   function showShare() {
-    slider.value = FORGED.indexOf(assumed);
+    slider.value = SHARES.indexOf(assumed);
     const share = `${percent(assumed)}: ${count(Math.floor(assumed * n))} of ${count(n)} reports`;
     fill(value, share);
     slider.setAttribute("aria-valuetext", share);
   }
 
   function assume(share) {
-    [assumed, settings.forged, spoken] = [share, share, true];
+    [assumed, settings.malicious, spoken] = [share, share, true];
     showShare();
     slider.focus(); // the button is gone with the answer
     changed("assumptions");
@@ -71,11 +70,12 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
   }
 
   function showAnswer() {
-    const [leader, ...others] = answer.answers;
+    const { answers, sentences } = answer;
+    const [leader, ...others] = [...sentences.answers, sentences.bound, sentences.proven];
     show(
-      leader.certified ? "good" : least > 0 ? "bad" : "",
-      h("p", {}, h("strong", {}, leaderText(leader, answer))),
-      others.map((total) => h("p", {}, totalText(total, answer))),
+      answers[0].certified ? "good" : least > 0 ? "bad" : "",
+      h("p", {}, h("strong", {}, leader)),
+      others.map((sentence) => sentence && h("p", {}, sentence)),
       h("p", { class: "quiet" }, answer.assumption),
     );
   }
@@ -105,20 +105,20 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
   function enoughFor({ body }) {
     const proven = body?.least_malicious_share;
     if (proven === undefined) return undefined;
-    return proven < LAST && (FORGED.find((share) => share > 2 * proven) ?? LAST);
+    return proven < LAST && (SHARES.find((share) => share > 2 * proven) ?? LAST);
   }
 
   /** The share to assume where the viewer has chosen none: somewhat more than estimated and proven. */
   function usual() {
     const { attack, malicious_share: fake } = verdict();
     const lowest = attack === "cannot_be_seen" ? 0.05 : USUAL;
-    return FORGED.find((each) => each >= Math.max(lowest, 1.3 * fake, 1.3 * least)) ?? LAST;
+    return SHARES.find((each) => each >= Math.max(lowest, 1.3 * fake, 1.3 * least)) ?? LAST;
   }
 
   /** Request the certificate of n reports, unless it is there or under way. */
   async function ask(reports) {
     n = reports;
-    assumed = settings.forged ?? usual();
+    assumed = settings.malicious ?? usual();
     showShare();
     if (root.hidden) return;
     const questions = [isOfNumbers ? { mean_above: 0 } : { top: 1 }];
@@ -139,7 +139,7 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
       if (isAbort(error)) return;
       answer = null;
       least = error.body?.least_malicious_share ?? least;
-      if (settings.forged === null && usual() > assumed) {
+      if (settings.malicious === null && usual() > assumed) {
         running = null;
         return ask(n);
       }
@@ -155,8 +155,8 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
     ask,
     /** The certificate that is shown, null before the first and after an error; undefined if the protocol has none. */
     get: () => (root.hidden ? undefined : answer),
-    /** What the assumed share of fake reports could do at most, in a sentence; "" without one that is a report. */
-    most: () => (answer && answer.n * answer.malicious_share >= 1 ? mostText(answer) : ""),
+    /** What the shown certificate says, null without one. */
+    sentences: () => answer?.sentences ?? null,
     /** The proven share of fake reports, null before the first answer. */
     least: () => least,
     isPending: () => running !== null,

@@ -12,13 +12,13 @@ export const SORTS = {
 };
 export const MAX_COMPARED = 4;
 /** Shares of fake reports that certificates may assume, the stops of their slider. */
-export const FORGED = [
+export const SHARES = [
   0, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2,
 ];
 const DEFAULTS = {
   eta: "0.2",
   model: "paper",
-  forged: "",
+  malicious: "",
   sort: "estimate",
   top: "",
   find: "",
@@ -42,7 +42,7 @@ export function read(query, domainSize) {
       indices.filter((index) => Number.isInteger(index) && index >= 0 && index < domainSize),
     ),
     model: given("model"),
-    forged: FORGED.find((share) => String(share) === given("forged")) ?? null,
+    malicious: SHARES.find((share) => String(share) === given("malicious")) ?? null,
     clean: new Set(given("clean").split(",").filter(Boolean)),
     sort: Object.hasOwn(SORTS, given("sort")) ? given("sort") : "estimate",
     top: given("top") === "all" ? "all" : "",
@@ -60,7 +60,7 @@ export function write(settings) {
     with: settings.compared.join(","),
     eta: String(settings.eta),
     model: settings.model,
-    forged: String(settings.forged ?? ""),
+    malicious: String(settings.malicious ?? ""),
     targets: [...settings.targets].sort((a, b) => a - b).join(","),
     clean: [...settings.clean].join(","),
     sort: settings.sort,
@@ -76,12 +76,12 @@ export function write(settings) {
 
 /** Tell whether the address has a setting of "Methods and tests". */
 export function asksForMethods(settings) {
-  const { compared, targets, clean, eta, model, forged } = settings;
+  const { compared, targets, clean, eta, model, malicious } = settings;
   return (
     compared.length + targets.size + clean.size > 0 ||
     String(eta) !== DEFAULTS.eta ||
     model !== DEFAULTS.model ||
-    forged !== null
+    malicious !== null
   );
 }
 

@@ -279,7 +279,7 @@ function live({ main, query, signal }, round, estimates) {
       isOpen: round.state === "open",
       isPractice: round.practice,
       hasBand: !certificate?.isMissing(),
-      most: certificate?.most() ?? "",
+      most: certificate?.sentences()?.bound ?? "",
       hasEstimate: Boolean(best || round.verdict),
       offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
       sentences:
