@@ -62,6 +62,6 @@ def test_finds_each_kind_of_import_fault() -> None:
     rows[1][3] = "numpy"
     assert len([*layers.package_faults(rows, {"a.y": {"b.x"}, "b.x": {"a.y"}})]) == 1
     server = {f"{layers.SERVER}.low": {f"{layers.SERVER}.high.x"}, f"{layers.SERVER}.new": set()}
-    assert len([*layers.server_faults([{"high"}, {"low"}], server)]) == 2
+    assert len([*layers.module_faults(layers.SERVER, [["`high`"], ["`low`"]], server)]) == 2
     assert len([*layers.library_faults({"ldprecover.x": {"numpy", "scipy", "json"}})]) == 1
     assert [*layers.circles({"a": {"b"}, "b": {"a"}})]

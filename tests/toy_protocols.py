@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import OLH, OUE
-from ldprecover.crafting.bit_vectors import padded_rows
+from ldprecover.crafting import EncodingCrafter, crafter_of
+from ldprecover.protocols.bit_rows import padded_rows
 from ldprecover.protocols.description import Traits
 from ldprecover.types import Reports
 
@@ -31,7 +32,6 @@ class Bare(OUE):
     """A protocol without laws of crafted reports."""
 
     protocol = "bare"
-    crafter = None
 
 
 @dataclass(frozen=True)
@@ -39,4 +39,7 @@ class BareOLH(OLH):
     """The same, whose reports support several items."""
 
     protocol = "bareolh"
-    crafter = None  # type: ignore[assignment]
+
+
+crafter_of.register(Bare, EncodingCrafter)
+crafter_of.register(BareOLH, EncodingCrafter)

@@ -1,8 +1,9 @@
 """Check imports against the tables of docs/architecture.md: `python tools/layers.py`.
 
-A package imports those that its row states, and a module of the server those of lower rows. The
-core needs numpy alone, and the server's libraries have their homes. No imports form a circle, even
-inside functions, but for those of types alone. Prints each fault, and exits with 1 if there is one.
+A package imports those that its row states, and a module of the core or the server those of lower
+rows. The core needs numpy alone, and the server's libraries have their homes. No imports form a
+circle, even inside functions or of types alone. Prints each fault, and exits with 1 if there is
+one.
 """
 
 import ast
@@ -22,7 +23,6 @@ HOMES = {
     },
 }
 """The parts of a package that may import a library; the core may import no other."""
-_TYPES = re.compile(r"^if TYPE_CHECKING:.*?^(?=\S)", re.DOTALL | re.MULTILINE)
 
 Imports = dict[str, set[str]]
 
@@ -30,14 +30,15 @@ Imports = dict[str, set[str]]
 def main() -> int:
     """Print each fault; return 1 if there is one."""
     text = (ROOT / "docs" / "architecture.md").read_text()
-    components, rows = table(text, "Components"), table(text, "Modules of the server")
+    components = table(text, "Components")
     packages = [(row[0].strip("`/ "), row[1].strip("` ")) for row in components]
     imports = dict(read_imports(packages))
     faults = [
         *package_faults(components, imports),
-        *server_faults([named(row[0]) for row in rows], imports),
+        *module_faults(CORE, table(text, "Modules of the core"), imports),
+        *module_faults(SERVER, table(text, "Modules of the server"), imports),
         *library_faults(imports),
-        *circles(dict(read_imports(packages, types=False))),
+        *circles(imports),
     ]
     sys.stdout.writelines(f"{fault}\n" for fault in faults)
     return bool(faults)
@@ -54,13 +55,8 @@ def named(cell: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", cell))
 
 
-def read_imports(
-    packages: list[tuple[str, str]], *, types: bool = True
-) -> Iterator[tuple[str, set[str]]]:
-    """Yield each module with the modules of ours, and the libraries, that it imports.
-
-    Without `types` the imports of `if TYPE_CHECKING` are left out.
-    """
+def read_imports(packages: list[tuple[str, str]]) -> Iterator[tuple[str, set[str]]]:
+    """Yield each module with the modules of ours, and the libraries, that it imports."""
     sources = {}
     for folder, package in packages:
         for path in (ROOT / folder / package).rglob("*.py"):
@@ -68,8 +64,7 @@ def read_imports(
             sources[".".join(parts).removesuffix(".__init__")] = path
     for module, path in sources.items():
         names = set()
-        text = path.read_text()
-        for name in imported_names(text if types else _TYPES.sub("", text)):
+        for name in imported_names(path.read_text()):
             while name not in sources and "." in name:
                 name = name.rpartition(".")[0]
             names.add(name)
@@ -104,11 +99,11 @@ def package_faults(components: list[list[str]], imports: Imports) -> Iterator[st
             yield f"{module} imports {top}, which the row of {package} does not state"
 
 
-def server_faults(rows: list[set[str]], imports: Imports) -> Iterator[str]:
-    """Yield the server's modules without a row, and its imports that do not point down."""
-    level = {f"{SERVER}.{name}": i for i, row in enumerate(rows) for name in row}
+def module_faults(package: str, rows: list[list[str]], imports: Imports) -> Iterator[str]:
+    """Yield a package's modules without a row, and its imports that do not point down."""
+    level = {f"{package}.{name}": i for i, row in enumerate(rows) for name in named(row[0])}
     for module, names in imports.items():
-        if module.startswith(f"{SERVER}."):
+        if module.startswith(f"{package}."):
             part, *others = (".".join(name.split(".")[:2]) for name in [module, *sorted(names)])
             if part not in level:
                 yield f"{module} has no row"

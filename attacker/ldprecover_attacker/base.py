@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import check_real, check_whole, finite_vector
+from ldprecover.crafting import crafter_of
 from ldprecover.items import target_indices
-from ldprecover.protocols import crafter_of
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 MODELS = ("crafted", "sampled")
@@ -160,7 +160,7 @@ class ModelledAttack(ItemAttack):
       OLH report that supports v supports every other item with probability 1/g too, so its sum of
       malicious frequencies is S = (1-q)/(p-q), and no report can do otherwise.
     - "crafted" (Cao et al., USENIX Security 2021): the report that does most for the item while it
-      supports about as many items as an honest one does: see `ldprecover.protocols.Crafter`.
+      supports about as many items as an honest one does: see `ldprecover.crafting.Crafter`.
 
     Raises ParameterError for another model.
     """

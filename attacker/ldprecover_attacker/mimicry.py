@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.certificate import undetectable
-from ldprecover.laws import required
+from ldprecover.protocols.laws import required
 from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.base import Plan, draw_items
 from ldprecover_attacker.targeted import TargetedAttack

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Self
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
+from ldprecover.crafting import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_search, check_size, size_or_default
 from ldprecover_attacker.base import Plan

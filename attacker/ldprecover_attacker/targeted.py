@@ -10,8 +10,8 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import real
+from ldprecover.crafting import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.items import find_items, isolated, quoted, whole
-from ldprecover.protocols import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search
 from ldprecover_attacker.base import (

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
+from ldprecover.crafting import DEFAULT_SEARCH, crafter_of
 from ldprecover.items import find_items
-from ldprecover.protocols import DEFAULT_SEARCH, crafter_of
 from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.arguments import check_against, check_search, check_size, size_or_default
 from ldprecover_attacker.base import ItemAttack, ModelledAttack, Plan

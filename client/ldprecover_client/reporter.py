@@ -101,7 +101,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
     """Return the index of a value: a str is always a label, an int always an index.
 
     "3" is the item with label 3, and 3 the item at index 3. In a round for numbers
-    (`ldprecover.rounds.means`) a str, int or float is the number itself.
+    (`ldprecover.estimation.means`) a str, int or float is the number itself.
     """
     items = parameters.items
     if parameters.is_for_numbers:
@@ -124,7 +124,7 @@ def _item(parameters: RoundParameters, value: Value) -> int:
 
 def _number_item(value: Value) -> int:
     """Return the item that a number from -1 to 1 becomes, by the operating system's randomness."""
-    from ldprecover.rounds.means import round_numbers
+    from ldprecover.estimation.means import round_numbers
 
     try:
         number = math.nan if isinstance(value, bool) else float(value)

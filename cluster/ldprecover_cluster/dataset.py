@@ -19,7 +19,6 @@ import pyarrow
 import pyarrow.dataset
 
 from ldprecover import RoundExport
-from ldprecover._secrets import without_secrets
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.types import Reports, Rng
@@ -70,9 +69,11 @@ class ReportDataset:
 
 
 def shown(message: str, url: str | Path) -> str:
-    """Return a message without the secrets of a URL that it names."""
+    """Return a message in which only the scheme is left of a URL that may have secrets."""
     text = str(url)
-    return message.replace(text, without_secrets(text)) if "://" in text else message
+    scheme, separator, rest = text.partition("://")
+    has_secrets = separator and ("@" in rest or "?" in rest)
+    return message.replace(text, f"{scheme}://***") if has_secrets else message
 
 
 def write_dataset(url: str | Path, export: RoundExport, pieces: Iterable[bytes]) -> ReportDataset:

@@ -14,7 +14,7 @@ import distributed
 from distributed import KilledWorker
 
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import Measure, MeasureOf, ReportSource, add_result, blocks
+from ldprecover.reports.source import Measure, MeasureOf, ReportSource, add_result, blocks
 from ldprecover_cluster.dataset import ReportDataset, arrays, shown
 from ldprecover_cluster.errors import EngineError, ReportDatasetError
 

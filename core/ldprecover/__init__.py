@@ -27,11 +27,12 @@ from ldprecover.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`
-    from ldprecover.counting.tally import *
     from ldprecover.errors import *
     from ldprecover.estimation.estimates import *
+    from ldprecover.estimation.simplex import *
     from ldprecover.protocols import *
     from ldprecover.recovery import *
+    from ldprecover.reports.tally import *
     from ldprecover.rounds.export import *
     from ldprecover.rounds.parameters import *
 
@@ -39,11 +40,12 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     simulate: Callable[..., Any]
 
 _MODULES = {
-    "counting.tally": "Tally",
     "errors": "CountsAloneWarning LDPRecoverError ParameterError PluginError ReportError",
     "estimation.estimates": "Estimates",
+    "estimation.simplex": "project_simplex",
     "protocols": "GRR HR LLH OLH OUE SS SUE FrequencyOracle frequency_oracle",
-    "recovery": "Recovery RecoveryRequest project_simplex recover",
+    "recovery": "Recovery RecoveryRequest recover",
+    "reports.tally": "Tally",
     "rounds.export": "RoundExport",
     "rounds.parameters": "RoundParameters",
 }

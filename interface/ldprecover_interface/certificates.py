@@ -14,7 +14,7 @@ from ldprecover_interface.rounds import Items
 if TYPE_CHECKING:  # a client of a server computes no certificate
     from ldprecover.certificate.questions import Question
     from ldprecover.certificate.results import CertificateResult
-    from ldprecover.recovery import ReportSource
+    from ldprecover.reports import ReportSource
     from ldprecover.rounds.export import RoundExport
 
 Item = str | int
@@ -219,7 +219,7 @@ class Certified(Message):
 
 def certified(round: str, result: CertificateResult, labels: Sequence[str]) -> Certified:
     """Return the response. Raises ImpossibleShareError."""
-    from ldprecover.rounds.means import ITEMS
+    from ldprecover.estimation.means import ITEMS
 
     lower, upper = result.intervals
     fields: dict[str, Any] = {"lower": lower.tolist(), "upper": upper.tolist()}
@@ -242,7 +242,7 @@ def certify_export(
     ParameterError also for a round without reports, and one that was open when it was exported.
     """
     from ldprecover.certificate.results import certificate_result
-    from ldprecover.recovery import ReportSource
+    from ldprecover.reports import ReportSource
 
     parameters = export.parameters
     if request.reports and reports is None and parameters.oracle.traits.histogram:

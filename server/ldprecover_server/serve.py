@@ -25,11 +25,11 @@ import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from ldprecover import PluginError, counting, plugins
-from ldprecover._secrets import hidden_variables, without_secrets
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.metrics import shared_by_processes
+from ldprecover_server.secrets import hidden_variables, without_secrets
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 

@@ -3,8 +3,9 @@
 from hypothesis import strategies as st
 
 from ldprecover import OLH, FrequencyOracle, frequency_oracle
+from ldprecover.crafting import crafter_of
 from ldprecover.crafting.crafter import Crafter
-from ldprecover.protocols import LLH, PROTOCOLS, crafter_of
+from ldprecover.protocols import LLH, PROTOCOLS
 from ldprecover_attacker import (
     AA,
     AGAINST,

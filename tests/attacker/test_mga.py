@@ -7,8 +7,8 @@ import pytest
 from tests.randomness import rng
 
 from ldprecover import OLH, OUE, ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.protocols import HR
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 from ldprecover_attacker import APA, APA2, MGA, MGAA, RIA
 from ldprecover_attacker.targeted import TargetedAttack

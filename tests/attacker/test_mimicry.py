@@ -8,7 +8,7 @@ from ldprecover.certificate.undetectable import undetectable
 from ldprecover.distributions import binomial_threshold
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.recovery import ReportSource
+from ldprecover.reports import ReportSource
 from ldprecover_attacker import Mimicry
 
 D, SHARE = 102, 0.05

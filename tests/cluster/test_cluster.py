@@ -39,7 +39,7 @@ from ldprecover_cluster import (
     connect,
     write_dataset,
 )
-from ldprecover_cluster.dataset import arrays
+from ldprecover_cluster.dataset import arrays, shown
 
 ITEMS = tuple(map(str, range(D)))
 
@@ -307,3 +307,9 @@ def test_names_a_scheduler_that_is_lost(tmp_path: Path) -> None:
         connect(lost.scheduler_address) as client,
     ):
         DatasetSource([dataset], client, progress=lambda *_: lost.close()).tally()
+
+
+def test_message_hides_url_that_may_have_secrets() -> None:
+    for url in ("s3://key:Mark@host/reports", "s3://host/reports?token=Mark", "s3://a@Mark?x@y"):
+        assert shown(f"cannot read {url}: x", url) == "cannot read s3://***: x"
+    assert shown("cannot read s3://bucket/a: x", "s3://bucket/a") == "cannot read s3://bucket/a: x"

@@ -7,10 +7,11 @@ import pytest
 from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle, recover
+from ldprecover.estimation.means import ITEMS, Mean, round_numbers
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS, wire
-from ldprecover.recovery import METHODS, ReportSource
-from ldprecover.rounds.means import ITEMS, Mean, round_numbers
+from ldprecover.recovery import METHODS
+from ldprecover.reports import ReportSource
 from ldprecover_server.storage.segments import StoredReports
 
 pytestmark = pytest.mark.sqlite

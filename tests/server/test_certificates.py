@@ -11,9 +11,9 @@ from tests.server.conftest import InProcess, problem_of
 
 from ldprecover import FrequencyOracle, RoundExport, Tally, frequency_oracle
 from ldprecover.certificate import Ahead, AmongFirst, Claim, MoreThan, certify
+from ldprecover.estimation.means import round_numbers
 from ldprecover.protocols import wire
-from ldprecover.recovery import ReportSource
-from ldprecover.rounds.means import round_numbers
+from ldprecover.reports import ReportSource
 from ldprecover.types import Reports
 from ldprecover_attacker import make_attack
 from ldprecover_interface.certificates import CertificateRequest, certify_export

@@ -14,10 +14,10 @@ import pytest
 from tests.core.recovery.poisoned_round import play
 
 from ldprecover import OLH, OUE, FrequencyOracle
-from ldprecover.recovery import ReportSource
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing import filter_reports
 from ldprecover.recovery.unmixing.filters.set_search import best_set, pair_scores
+from ldprecover.reports import ReportSource
+from ldprecover.reports.sample import Sample
 
 pytestmark = pytest.mark.statistical
 

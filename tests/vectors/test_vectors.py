@@ -19,9 +19,9 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
+from ldprecover.estimation.means import round_numbers
 from ldprecover.items import label_key
 from ldprecover.protocols import GRR, HR, LLH, MAX_HASH_RANGE, OLH, OUE, SS, SUE, wire
-from ldprecover.rounds.means import round_numbers
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_server.http.decoding import ReportDecoder
 

@@ -41,7 +41,7 @@ from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport
-    from ldprecover.recovery import ReportSource
+    from ldprecover.reports import ReportSource
     from ldprecover_cluster import ReportDataset
 
 

@@ -183,7 +183,7 @@ def _knowledge(
     That is its share of the reports, and the estimates so far. Without the right to read them no
     frequencies, so that the attack guesses.
     """
-    from ldprecover.recovery.simplex import project_simplex
+    from ldprecover.estimation.simplex import project_simplex
     from ldprecover_attacker import attack_options
     from ldprecover_client.errors import RefusedError
 

@@ -16,11 +16,11 @@ from ldprecover._checks import check_whole, real
 from ldprecover.certificate.evidence import Evidence
 from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import SEED_BITS, report_evidence
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray, Reports
 
 _HALVINGS = 30  # of a share: it is exact to 1e-9

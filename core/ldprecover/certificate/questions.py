@@ -15,8 +15,8 @@ import numpy as np
 from ldprecover.certificate.certificates import Certificate
 from ldprecover.certificate.region import Region
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.means import ITEMS
 from ldprecover.items import find_items, largest
-from ldprecover.rounds.means import ITEMS
 from ldprecover.types import FloatArray
 
 Fields = dict[str, Any]

@@ -17,8 +17,8 @@ from ldprecover.certificate.cells import Cells, numbers_of_cells, report_cells, 
 from ldprecover.certificate.evidence import Evidence, HonestPart, Scored, scores_log_tail
 from ldprecover.certificate.scores import ScorePicker, Scores
 from ldprecover.items import largest
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Drawn, Sample
+from ldprecover.reports.sample import Drawn, Sample
+from ldprecover.reports.source import ReportSource
 from ldprecover.types import BoolArray, Int64Array
 
 SEED_BITS = 128

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from ldprecover.certificate.certificates import certify
 from ldprecover.certificate.questions import Fields, Question
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.means import ITEMS
 from ldprecover.items import isolated
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.rounds.means import ITEMS
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.sentences import DOWN, UP, listed, number, percent, points
 from ldprecover.types import FloatArray
 

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import finite_vector
 from ldprecover.certificate.certificates import check_share
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray
 
 _HALVINGS = 60

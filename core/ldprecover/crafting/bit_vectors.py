@@ -1,6 +1,5 @@
 """Crafting bit vectors: the chosen items, padded with random others to a number of ones."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +14,10 @@ from ldprecover.crafting.crafter import (
     support_of_targets,
 )
 from ldprecover.distributions import binomial_law, log_choose
-from ldprecover.laws import SizeLaw
+from ldprecover.protocols.bit_rows import padded_rows, rows_of_lowest_keys
+from ldprecover.protocols.laws import SizeLaw
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt8Array
 
-_CELLS = 1 << 20  # random keys in memory while padding, 8 MiB
 _LIKELY = 1e-18  # less likely numbers of ones are left out of an expectation
 
 
@@ -146,7 +145,7 @@ class BitCrafter(Crafter):
     def uniform_reports(self, m: int, rng: Rng) -> Reports:
         d = self.oracle.domain_size
         if self.oracle.fixed_size is not None:
-            return _lowest_keys(self._sizes.draw(m, rng), d, rng)
+            return rows_of_lowest_keys(self._sizes.draw(m, rng), d, rng)
         row_bytes = -(-d // 8)
         rows = rng.integers(0, 256, size=(m, row_bytes), dtype=np.uint8)
         rows[:, -1] &= 0xFF >> (row_bytes * 8 - d)  # the padding bits are zero
@@ -174,19 +173,6 @@ class BitCrafter(Crafter):
         )
 
 
-def padded_rows(chosen_items: Int64Array, sizes: Int64Array, d: int, rng: Rng) -> UInt8Array:
-    """Return packed rows of d bits: the chosen items (m, r) first, then random others.
-
-    Row i has sizes[i] ones. If that is below r, the ones are a random subset of the chosen items.
-    """
-
-    def chosen_first(keys: FloatArray, users: Int64Array) -> None:
-        rows = chosen_items[users]
-        np.put_along_axis(keys, rows, np.take_along_axis(keys, rows, axis=1) - 1.0, axis=1)
-
-    return _lowest_keys(sizes, d, rng, chosen_first)
-
-
 def _rows_of_hits(
     targets: Int64Array,
     hits: Int64Array,
@@ -204,37 +190,7 @@ def _rows_of_hits(
         if fixed_item is not None:
             keys[:, fixed_item] -= 2.0
 
-    return _lowest_keys(sizes, d, rng, hits_first)
-
-
-def _lowest_keys(
-    sizes: Int64Array,
-    d: int,
-    rng: Rng,
-    change: Callable[[FloatArray, Int64Array], None] = lambda keys, users: None,
-) -> UInt8Array:
-    """Return packed rows whose ones are at the sizes[i] lowest of d keys.
-
-    Keys are random from [0, 1), so the lowest are a uniformly random set. `change(keys, users)` may
-    move keys of these users, in place, so that they come first or last.
-    """
-    rows = np.empty((len(sizes), -(-d // 8)), dtype=np.uint8)
-    step = max(1, _CELLS // d)
-    order = np.argsort(sizes, kind="stable")
-    ends = np.flatnonzero(np.diff(sizes[order])) + 1
-    for alike in np.split(order, ends):
-        for start in range(0, len(alike), step):
-            users = alike[start : start + step]
-            ones = int(sizes[users[0]])
-            keys = rng.random((len(users), d))
-            change(keys, users)
-            bits = np.zeros((len(users), d), dtype=np.uint8)
-            if ones:
-                np.put_along_axis(
-                    bits, np.argpartition(keys, ones - 1, axis=1)[:, :ones], 1, axis=1
-                )
-            rows[users] = np.packbits(bits, axis=1, bitorder="little")
-    return rows
+    return rows_of_lowest_keys(sizes, d, rng, hits_first)
 
 
 def _possible(hits: Int64Array, sizes: Int64Array, r: int, d: int) -> Int64Array:

@@ -6,17 +6,14 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, HashCrafter, Search
 from ldprecover.errors import ParameterError
+from ldprecover.protocols.hr import HR
+from ldprecover.protocols.llh import LLH
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt32Array
-
-if TYPE_CHECKING:
-    from ldprecover.protocols.hr import HR
-    from ldprecover.protocols.llh import LLH
 
 _SUBSETS = 1 << 14  # sets of chosen items whose reports are enumerated, at most
 _SPREAD = 4  # 1 / the share of an item's reports that evens out what else they support

@@ -6,15 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from ldprecover.laws import required
+from ldprecover.protocols.laws import required
+from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
-
-if TYPE_CHECKING:
-    from ldprecover.protocols.oracle import FrequencyOracle
 
 DEFAULT_SEARCH = 1_000
 """Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""

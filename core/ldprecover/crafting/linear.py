@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldprecover.crafting.cell_crafter import CellCrafter
+from ldprecover.protocols.llh import LLH
 from ldprecover.types import Int64Array, UInt32Array
-
-if TYPE_CHECKING:
-    from ldprecover.protocols.llh import LLH
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 
 from ldprecover import counting
-from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import bucket_sizes, sized_seeds
 from ldprecover.distributions import binomial_law, log_factorials
-from ldprecover.laws import SizeLaw
+from ldprecover.protocols.laws import SizeLaw
+from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import FloatArray
 
 _REPORTS = 2_000

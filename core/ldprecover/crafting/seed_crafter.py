@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from ldprecover.crafting.crafter import (
 )
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
 from ldprecover.crafting.seed_search import (
-    SEEDS,
     exhaustive_seeds,
     fullest_buckets,
     sampled_seeds,
@@ -28,10 +26,8 @@ from ldprecover.crafting.seed_search import (
 from ldprecover.crafting.size_search import sized_bucket, sized_seeds
 from ldprecover.distributions import binomial_law
 from ldprecover.errors import ParameterError
+from ldprecover.protocols.olh import OLH, SEEDS
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt32Array
-
-if TYPE_CHECKING:
-    from ldprecover.protocols.olh import OLH
 
 _LEAST_SEEDS = 1 << 19  # all seeds of the hash that put a set into one bucket, at least
 _TRIES = 1_000  # random seeds that a user tries for one without targets

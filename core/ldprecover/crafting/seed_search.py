@@ -10,9 +10,9 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.distributions import log_choose
+from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import Int64Array, Rng, UInt32Array
 
-SEEDS = 1 << 32
 """The number of seeds of the hash."""
 
 _BLOCK = 1 << 15  # seeds of a block while sampling: its columns stay in the cache

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from ldprecover import counting
 from ldprecover.counting.xxhash32 import bucket_ranges, hash_items
-from ldprecover.crafting.seed_search import SEEDS, tried_seeds
+from ldprecover.crafting.seed_search import tried_seeds
+from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import Int64Array, Rng, UInt32Array
 
 _CELLS = 1 << 15  # (seed, item) pairs of a block, if one bucket of each seed is measured

@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 
 from ldprecover._checks import check_real, check_whole, finite_vector
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import highest
-from ldprecover.laws import SUMS, required
+from ldprecover.protocols.laws import SUMS, required
 from ldprecover.protocols.oracle import FrequencyOracle
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray
 
 _CHANCE = 1e-3  # probability that the noise of a round lifts one item as high as a popular one

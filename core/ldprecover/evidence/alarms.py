@@ -13,16 +13,16 @@ from statistics import NormalDist
 import numpy as np
 
 from ldprecover._checks import real
-from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
-from ldprecover.counting.tally import Tally
 from ldprecover.distributions import binomial_threshold, chi_squared_quantile, skewed_quantile
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.evidence.canaries import canary_shift
+from ldprecover.evidence.seed_pairs import SeedPairs, pairs_quantile
 from ldprecover.items import canary_indices, items_in_words
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.reports import Tally, tally_sampler
+from ldprecover.reports.sample import Sample
+from ldprecover.reports.source import ReportSource
 from ldprecover.types import FloatArray, Int64Array, Reports
 
 DEFAULT_RATE = 1e-3
@@ -143,8 +143,8 @@ def _excess(round: _Round) -> _Finding:
     rng = np.random.default_rng(n)  # the same answer to the same round
     # Reports are simulated, not normal noise: counts of few reports are skewed, and normal noise
     # would raise the alarm in half of all rounds.
-    weights, simulation = honest / honest.sum(), oracle.simulation
-    rounds = (simulation.population_tally(weights, n, rng) for _ in range(_SIMULATED))
+    weights, sampler = honest / honest.sum(), tally_sampler(oracle)
+    rounds = (sampler.population_tally(weights, n, rng) for _ in range(_SIMULATED))
     simulated = np.array([statistic(each.frequencies(oracle)) for each in rounds])
     deviation = float(simulated.std(ddof=1))
     skewness = (

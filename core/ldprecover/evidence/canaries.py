@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
 from ldprecover.distributions import sum_law
 from ldprecover.errors import ParameterError
 from ldprecover.items import canary_indices
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ldprecover._checks import did_you_mean, plugin_hint
-from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
 from ldprecover.protocols.grr import GRR
@@ -20,17 +19,14 @@ from ldprecover.protocols.oracle import (
     FrequencyOracle,
     check_domain_size,
     check_epsilon,
-    crafter_of,
 )
 from ldprecover.protocols.oue import OUE
-from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.ss import SS, default_subset_size
 from ldprecover.protocols.sue import SUE
 from ldprecover.protocols.unary import UnaryEncoding
 from ldprecover.protocols.wire import IntegerForm, WireForm, raise_first
 
 __all__ = [
-    "DEFAULT_SEARCH",
     "GRR",
     "HR",
     "LLH",
@@ -44,19 +40,14 @@ __all__ = [
     "PROTOCOLS",
     "SS",
     "SUE",
-    "Aim",
     "Column",
-    "Crafter",
     "FrequencyOracle",
     "IntegerForm",
     "OwnParameter",
     "ReportForms",
-    "Search",
-    "Simulation",
     "Traits",
     "UnaryEncoding",
     "WireForm",
-    "crafter_of",
     "default_hash_range",
     "default_subset_size",
     "frequency_oracle",

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.counting.tally import Tally
-from ldprecover.crafting.one_item import OneItemCrafter
-from ldprecover.laws import Laws
 from ldprecover.protocols.description import Traits, integer_forms
+from ldprecover.protocols.laws import Laws
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
 from ldprecover.protocols.sampling import keep_or_replace, keep_threshold, words_from
-from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
@@ -80,37 +77,3 @@ class GRR(FrequencyOracle):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         return np.log(self.q + (self.p - self.q) * frequencies[reports])
-
-    @property
-    def simulation(self) -> Simulation:
-        return _OneItemSimulation(self)
-
-    @property
-    def crafter(self) -> OneItemCrafter:
-        return OneItemCrafter(self)
-
-
-@dataclass(frozen=True)
-class _OneItemSimulation(Simulation):
-    def draw_honest(self, users: Int64Array, rng: Rng) -> Tally:
-        """Return a tally of honest reports, drawn from its exact law in O(d).
-
-        A user reports its own item with probability p - q, and a uniform one of all d items
-        otherwise: this is p for its own and q = (1 - p + q)/d for each other. The count of the
-        first kind is binomial for each item; the other reports are multinomial over all items.
-        """
-        n, d = int(users.sum()), self.oracle.domain_size
-        own = rng.binomial(users, self.oracle.p - self.oracle.q)
-        return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
-
-    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
-        """Return a tally of n honest reports, drawn from its exact law in O(d) for any n.
-
-        If the item is drawn from the weights w, a report is item v with probability q + (p - q)
-        w(v).
-        """
-        law = self.oracle.laws.honest_support(weights)
-        return Tally(rng.multinomial(n, law / law.sum()), n)
-
-    def draw_encoded(self, users: Int64Array, rng: Rng) -> Tally:
-        return Tally(users, int(users.sum()))

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.crafting.hadamard import ColumnCrafter, xor_basis, xor_sums
-from ldprecover.laws import HitLaw, Laws, ReportSums
 from ldprecover.protocols.description import Traits, integer_forms
+from ldprecover.protocols.gf2 import xor_basis, xor_sums
 from ldprecover.protocols.integer_reports import IntegerReports
+from ldprecover.protocols.laws import HitLaw, Laws, ReportSums
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import keep_threshold, words_from
 from ldprecover.protocols.wire import IntegerForm
@@ -156,10 +156,6 @@ class HR(IntegerReports):
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         mass = self.supported_mass(reports, frequencies)
         return np.log((self.p * mass + (1 - self.p) * (1 - mass)) * (2 / self.summary_size))
-
-    @property
-    def crafter(self) -> ColumnCrafter:
-        return ColumnCrafter(self)
 
 
 @dataclass(frozen=True)

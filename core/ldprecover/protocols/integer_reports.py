@@ -10,7 +10,6 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.protocols.oracle import FrequencyOracle
-from ldprecover.protocols.simulation import HistogramSimulation, Simulation
 from ldprecover.types import Int64Array, Reports
 
 
@@ -35,7 +34,3 @@ class IntegerReports(FrequencyOracle):
     def _sizes(self) -> Int64Array:
         """The number of items that each of the different reports supports."""
         return self.hits(np.arange(self.domain_size))
-
-    @property
-    def simulation(self) -> Simulation:
-        return HistogramSimulation(self)

@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike
 
 from ldprecover._checks import integers
 from ldprecover.counting.linear_hashing import bucket_sums, buckets_of, support_sums
-from ldprecover.crafting.crafter import Crafter
-from ldprecover.crafting.linear import LinearCrafter
 from ldprecover.errors import ParameterError
-from ldprecover.laws import HitLaw, JointSupport, Laws, ReportSums
 from ldprecover.protocols.description import OwnParameter, Traits, integer_forms
 from ldprecover.protocols.integer_reports import IntegerReports
+from ldprecover.protocols.laws import HitLaw, JointSupport, Laws, ReportSums
 from ldprecover.protocols.local_hashing import LocalHashing
 from ldprecover.protocols.oracle import ALL_ITEMS, Items, tiles
 from ldprecover.protocols.sampling import below, keep_or_replace, words_from
@@ -226,10 +224,6 @@ class LLH(LocalHashing, IntegerReports):
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         return np.log(self.probabilities(frequencies))[reports]
-
-    @property
-    def crafter(self) -> Crafter:
-        return LinearCrafter(self)
 
 
 @dataclass(frozen=True)

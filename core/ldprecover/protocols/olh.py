@@ -14,18 +14,16 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover._checks import integers
-from ldprecover.crafting.seed_crafter import SeedCrafter
-from ldprecover.crafting.seed_search import SEEDS
-from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Column, OwnParameter, ReportForms, Traits
+from ldprecover.protocols.laws import JointSupport, Laws
 from ldprecover.protocols.local_hashing import LocalHashing
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import keep_or_replace, words_from
-from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
 
 MAX_HASH_RANGE = 65_536
+SEEDS = 1 << 32  # xxHash32 takes a seed of 32 bits
 
 _REPORT = np.dtype([("seed", "<u4"), ("bucket", "<u2")])
 _FORMS = ReportForms(
@@ -135,14 +133,6 @@ class OLH(LocalHashing):
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         p, mass = self.p, self.supported_mass(reports, frequencies)
         return np.log(p * mass + (1 - p) / (self.hash_range - 1) * (1 - mass))
-
-    @property
-    def simulation(self) -> Simulation:
-        return IndependentSimulation(self, encoded_q=self.q)
-
-    @property
-    def crafter(self) -> SeedCrafter:
-        return SeedCrafter(self)
 
 
 class SeedBucketForm(WireForm):

@@ -1,7 +1,9 @@
 """The contract of every frequency oracle.
 
-No other package compares a protocol with a name or a class. Code asks for a trait, a law, the
-crafter or a method. A protocol that lacks one has None, or raises ParameterError with its name.
+No other package compares a protocol with a name or a class. Code asks for a trait, a law or a
+method. A protocol that lacks one has None, or raises ParameterError with its name. How a protocol
+is attacked and simulated is registered for its class: `crafting.crafter_of` and
+`reports.tally_sampler`.
 """
 
 from __future__ import annotations
@@ -16,10 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import check_real, check_whole, finite_array, first_entry, integers
-from ldprecover.crafting.crafter import Crafter
-from ldprecover.crafting.encoding_search import EncodingCrafter
 from ldprecover.errors import ParameterError
-from ldprecover.laws import (
+from ldprecover.protocols.description import OwnParameter, Traits
+from ldprecover.protocols.laws import (
     FixedSize,
     HitLaw,
     IndependentHits,
@@ -28,8 +29,6 @@ from ldprecover.laws import (
     Laws,
     OneItemHits,
 )
-from ldprecover.protocols.description import OwnParameter, Traits
-from ldprecover.protocols.simulation import Simulation
 from ldprecover.protocols.wire import WireForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt32Array
 
@@ -288,19 +287,6 @@ class FrequencyOracle(ABC):
             laws = replace(laws, likelihood_ratio=math.exp(self.epsilon))
         return laws
 
-    @property
-    def crafter(self) -> Crafter | None:
-        """Crafts reports as malicious users do; None for a protocol that does not say how.
-
-        `crafter_of` then returns a search among encoded items.
-        """
-        return None
-
-    @property
-    def simulation(self) -> Simulation:
-        """Draws tallies of simulated users; by default it draws their reports."""
-        return Simulation(self)
-
     def supported_mass(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
         """Return the summed frequencies of the items that each of n reports supports, (n,)."""
         return self.supports(reports).astype(np.float64) @ frequencies
@@ -318,11 +304,6 @@ class FrequencyOracle(ABC):
     def lacks(self, part: str) -> ParameterError:
         """Return the error for a part that this protocol does not have."""
         return ParameterError(f"{self.protocol} lacks {part}")
-
-
-def crafter_of(oracle: FrequencyOracle) -> Crafter:
-    """Return the crafter of a protocol; where it has none, a search among encoded items."""
-    return oracle.crafter or EncodingCrafter(oracle)
 
 
 def tiles(shape: tuple[int, int]) -> Iterator[slice]:

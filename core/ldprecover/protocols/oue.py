@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover import counting
-from ldprecover.laws import JointSupport, Laws
 from ldprecover.protocols.description import Traits
+from ldprecover.protocols.laws import JointSupport, Laws
 from ldprecover.protocols.sampling import flip_threshold, words_from
 from ldprecover.protocols.unary import UnaryEncoding, set_bits
 from ldprecover.types import Reports, Rng

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 
 from ldprecover import counting
 from ldprecover._checks import integers, plain_array
-from ldprecover.crafting.bit_vectors import BitCrafter, padded_rows
 from ldprecover.errors import ReportError
-from ldprecover.laws import Laws
+from ldprecover.protocols.bit_rows import padded_rows
 from ldprecover.protocols.description import Column, ReportForms
+from ldprecover.protocols.laws import Laws
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
-from ldprecover.protocols.simulation import IndependentSimulation, Simulation
 from ldprecover.protocols.wire import WireForm, raise_first
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng, UInt8Array
 
@@ -79,10 +78,6 @@ class UnaryEncoding(FrequencyOracle):
         return counting.unary_sizes(self.wire.rows(reports))
 
     @property
-    def crafter(self) -> BitCrafter | None:
-        return BitCrafter(self)
-
-    @property
     def laws(self) -> Laws:
         laws = super().laws
         if not self.traits.independent_bits:
@@ -96,10 +91,6 @@ class UnaryEncoding(FrequencyOracle):
         log = sizes * math.log(q) + (d - sizes) * math.log1p(-q)
         log += np.log(p / q * mass + (1 - p) / (1 - q) * (1 - mass))
         return log
-
-    @property
-    def simulation(self) -> Simulation:
-        return IndependentSimulation(self) if self.traits.independent_bits else Simulation(self)
 
 
 class BitsForm(WireForm):

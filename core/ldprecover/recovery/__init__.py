@@ -9,7 +9,6 @@ from typing import TypeAlias, cast
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_vector, plain_array
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import CountsAloneWarning, ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import FrequencyOracle
@@ -34,8 +33,8 @@ from ldprecover.recovery.malicious_models import (
 )
 from ldprecover.recovery.methods import BUILT_IN
 from ldprecover.recovery.methods.auto import chosen_method
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray, Reports
 
 __all__ = [
@@ -54,11 +53,9 @@ __all__ = [
     "RecoveryFunction",
     "RecoveryInputs",
     "RecoveryRequest",
-    "ReportSource",
     "RoundData",
     "chosen_method",
     "estimate_share",
-    "project_simplex",
     "recover",
     "run_method",
 ]

@@ -18,14 +18,14 @@ from ldprecover._checks import (
     plugin_hint,
     real,
 )
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import noise_note
 from ldprecover.items import canary_indices, highest, target_indices, with_labels
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Conclusions
 from ldprecover.recovery.malicious_models import MALICIOUS_MODELS
-from ldprecover.recovery.reports import ReportSource
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray
 
 DEFAULT_ETA, MAX_ETA = 0.2, 10.0

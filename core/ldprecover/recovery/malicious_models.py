@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.crafting import crafter_of
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
-from ldprecover.laws import SIZES, required
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
+from ldprecover.protocols.laws import SIZES, required
 from ldprecover.types import FloatArray
 
 SEARCH = 1_000
@@ -64,7 +65,8 @@ def _crafted(model: str, missing: str) -> TargetedModel:
     """
 
     def crafted(oracle: FrequencyOracle, targets: tuple[int, ...]) -> FloatArray:
-        if oracle.crafter is None or oracle.crafter.model != model:
+        crafter = crafter_of(oracle)
+        if crafter.model != model:
             protocols = " and ".join(
                 name for name in PROTOCOLS if _model_of(name, oracle.domain_size) == model
             )
@@ -79,7 +81,7 @@ def _crafted(model: str, missing: str) -> TargetedModel:
             )
         included = np.zeros(oracle.domain_size)
         included[list(targets)] = 1.0
-        return oracle.estimate(oracle.crafter.crafted_support(included, r, search=SEARCH), 1)
+        return oracle.estimate(crafter.crafted_support(included, r, search=SEARCH), 1)
 
     return crafted
 
@@ -103,8 +105,7 @@ def custom(oracle: FrequencyOracle, support: FloatArray | None) -> FloatArray:
 
 def _model_of(protocol: str, d: int) -> str | None:
     """Return the malicious model that a protocol's crafted reports follow."""
-    crafter = frequency_oracle(protocol, 1.0, d).crafter
-    return None if crafter is None else crafter.model
+    return crafter_of(frequency_oracle(protocol, 1.0, d)).model
 
 
 MALICIOUS_MODELS: dict[str, TargetedModel | None] = {

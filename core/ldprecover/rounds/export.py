@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import Estimates
 from ldprecover.protocols import own_parameters
-from ldprecover.recovery import AUTO, Recovery, RecoveryRequest, ReportSource, recover
+from ldprecover.recovery import AUTO, Recovery, RecoveryRequest, recover
+from ldprecover.reports import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.rounds.parameters import TEXTS, RoundParameters, check_texts, text_bytes
 
 FORMAT = "ldprecover-export-1"

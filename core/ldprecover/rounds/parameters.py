@@ -12,11 +12,10 @@ from os.path import commonprefix
 from typing import Any, Self
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation import means
 from ldprecover.items import label_key, quoted
 from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_parameter
 
-NUMBER_ITEMS = ("-1", "1")
-"""The items of a round for numbers, in this order; see `ldprecover.rounds.means`."""
 MAX_LABEL = 300
 """Code points of a label."""
 TEXTS = {"question": 300, "title": 120, "thanks": 300}
@@ -88,8 +87,8 @@ class RoundParameters:
 
     @property
     def is_for_numbers(self) -> bool:
-        """Whether users report numbers from -1 to 1: reports of one item, over NUMBER_ITEMS."""
-        return self.items == NUMBER_ITEMS and self.oracle.traits.one_item
+        """Whether users report numbers from -1 to 1: reports of one item, over -1 and 1."""
+        return self.items == means.ITEMS and self.oracle.traits.one_item
 
     @cached_property
     def oracle(self) -> FrequencyOracle:

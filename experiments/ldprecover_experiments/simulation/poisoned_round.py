@@ -18,7 +18,8 @@ from ldprecover import (
     Tally,
 )
 from ldprecover.estimation.metrics import frequency_gain, mse
-from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
+from ldprecover.recovery import RecoveryInputs, run_method
+from ldprecover.reports import ReportSource
 from ldprecover_attacker import Attack
 from ldprecover_client import Population
 

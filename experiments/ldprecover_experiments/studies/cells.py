@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, Tally, frequency_oracle
-from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.crafting import crafter_of
+from ldprecover.crafting.tallies import input_poisoning_tally, one_hot_tally, sampled_tally
 from ldprecover.items import find_items
-from ldprecover.protocols import crafter_of, default_hash_range
+from ldprecover.protocols import default_hash_range
+from ldprecover.reports import tally_sampler
 from ldprecover_client import Dataset, Population
 from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.parameters import (
@@ -251,12 +253,12 @@ def simulate_round(
         genuine, malicious = (Tally.of(oracle, each) for each in both)
         packed = np.concatenate(both)
     else:
-        genuine = oracle.simulation.honest_tally(simulation.counts, simulation.genuine_rng)
+        genuine = tally_sampler(oracle).honest_tally(simulation.counts, simulation.genuine_rng)
         malicious = simulation.malicious_tally()
     if earlier:  # as many users from the same law
         rng = simulation.earlier_rng
         counts = rng.multinomial(simulation.counts.sum(), truth)
-        previous = oracle.simulation.honest_tally(counts, rng)
+        previous = tally_sampler(oracle).honest_tally(counts, rng)
     return PoisonedRound(
         oracle, truth, genuine, malicious, simulation.targets, packed, previous, simulation.attack
     )

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from multiprocessing import current_process, parent_process, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 
-from ldprecover._secrets import hidden_variables
 from ldprecover_experiments.errors import ExperimentError
 
 _ENVIRONMENT = {"MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -69,18 +68,17 @@ class _Process(SpawnProcess):
     """A process with one thread for linear algebra that never receives Ctrl-C."""
 
     def start(self) -> None:
-        with hidden_variables():
-            # The tracker would otherwise start below, and unblock the signal again.
-            resource_tracker.ensure_running()
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
-            os.environ.update(added)
-            try:
-                super().start()
-            finally:
-                for name in added:
-                    os.environ.pop(name, None)
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        # The tracker would otherwise start below, and unblock the signal again.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        added = {name: value for name, value in _ENVIRONMENT.items() if name not in os.environ}
+        os.environ.update(added)
+        try:
+            super().start()
+        finally:
+            for name in added:
+                os.environ.pop(name, None)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Context(SpawnContext):

@@ -13,7 +13,6 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from ldprecover.certificate.results import CertificateResult, ImpossibleShareError
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import find_items
 from ldprecover.protocols import FrequencyOracle
@@ -26,6 +25,7 @@ from ldprecover.recovery import (
     RecoveryRequest,
     chosen_method,
 )
+from ldprecover.reports.tally import Tally
 from ldprecover_interface import results
 from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_server.analysis import tasks

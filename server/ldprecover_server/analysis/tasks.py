@@ -15,16 +15,11 @@ from ldprecover.certificate.results import (
     certificate_result,
     share_of_tickets,
 )
-from ldprecover.counting.tally import Tally
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import (
-    Recovery,
-    RecoveryInputs,
-    RecoveryRequest,
-    ReportSource,
-    run_method,
-)
+from ldprecover.recovery import Recovery, RecoveryInputs, RecoveryRequest, run_method
+from ldprecover.reports import ReportSource
+from ldprecover.reports.tally import Tally
 
 T = TypeVar("T")
 

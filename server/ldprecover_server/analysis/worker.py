@@ -24,7 +24,7 @@ import numpy as np
 
 from ldprecover import counting, plugins
 from ldprecover.errors import ParameterError
-from ldprecover.recovery import ReportSource
+from ldprecover.reports import ReportSource
 from ldprecover.types import Reports
 from ldprecover_server.analysis.tasks import Task, certificate, pack
 

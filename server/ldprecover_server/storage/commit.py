@@ -27,7 +27,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover.counting.tally import Tally
+from ldprecover.reports.tally import Tally
 from ldprecover_server.storage.database import CommitValues, Database
 from ldprecover_server.storage.encoding import (
     decode_tally,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ldprecover.counting.tally import Tally
+from ldprecover.reports.tally import Tally
 
 KEY_BYTES = 16
 DIGEST_BYTES = 8

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
+from ldprecover.reports.tally import Tally
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
     FormNotFoundError,

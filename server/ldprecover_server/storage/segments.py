@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ldprecover.counting.tally import Tally
+from ldprecover.reports.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.database import Database, Repository
 from ldprecover_server.storage.rounds import NOT_GONE, sum_tallies

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ldprecover import Tally, frequency_oracle
 from ldprecover.certificate import Ahead, certify
 from ldprecover.distributions import binomial_threshold
-from ldprecover.rounds.means import round_numbers
+from ldprecover.estimation.means import round_numbers
 
 ROUNDS, FALSE_ALARM = 120, 1e-6
 

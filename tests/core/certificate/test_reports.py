@@ -18,7 +18,7 @@ from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import chooses
 from ldprecover.distributions import binomial_threshold
 from ldprecover.protocols import GRR, HR, LLH, OLH, OUE, SS, SUE, FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
+from ldprecover.reports.source import ReportSource
 from ldprecover_attacker import make_attack
 from ldprecover_client.datasets import load_dataset
 
@@ -162,7 +162,7 @@ def test_chunks_give_the_same_certificate(monkeypatch):
     oracle = ORACLES["olh"]
     _, reports = played(oracle)
     whole = certified(oracle, reports)
-    monkeypatch.setattr("ldprecover.recovery.reports._CELLS", 1_000 * D)
+    monkeypatch.setattr("ldprecover.reports.source._CELLS", 1_000 * D)
     chunks = ReportSource(oracle, lambda: np.array_split(reports, 7))
     chunked = certified(oracle, chunks)
     assert chunked.total(TARGETS) == whole.total(TARGETS)

@@ -23,7 +23,7 @@ from ldprecover.counting import (
     walsh_hadamard,
 )
 from ldprecover.counting.xxhash32 import bucket_of, bucket_ranges, hash_items
-from ldprecover.protocols import crafter_of
+from ldprecover.crafting import crafter_of
 
 BACKENDS = [numpy_kernels, numba_kernels]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -10,8 +10,9 @@ from tests.randomness import rng
 from tests.toy_protocols import Bare, Subsets
 
 from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
+from ldprecover.crafting import Aim, crafter_of
 from ldprecover.crafting.crafter import Crafter
-from ldprecover.protocols import PROTOCOLS, Aim, crafter_of
+from ldprecover.protocols import PROTOCOLS
 from ldprecover.testing.tolerances import assert_counts
 from ldprecover.types import FloatArray, Reports
 

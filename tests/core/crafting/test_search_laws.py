@@ -8,9 +8,9 @@ import pytest
 
 from ldprecover import OLH
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
-from ldprecover.crafting.seed_search import SEEDS
 from ldprecover.crafting.size_search import sized_seeds, worth
 from ldprecover.distributions import binomial_law
+from ldprecover.protocols.olh import SEEDS
 
 
 @pytest.mark.parametrize("d", [30, 102])

@@ -7,6 +7,7 @@ import pytest
 
 from ldprecover import GRR, Estimates, FrequencyOracle, ParameterError, Tally, frequency_oracle
 from ldprecover.estimation.estimates import noise_note
+from ldprecover.reports import tally_sampler
 
 
 def test_estimates_of_a_tally_are_the_oracles(
@@ -30,7 +31,7 @@ def test_sum_has_its_largest_standard_error(protocol: str, rng: np.random.Genera
     oracle, n = frequency_oracle(protocol, 1.0, 16), 500
     sums = []
     for shares in (np.full(16, 1 / 16), np.eye(16)[0], np.eye(16)[5]):
-        tallies = [oracle.simulation.population_tally(shares, n, rng) for _ in range(300)]
+        tallies = [tally_sampler(oracle).population_tally(shares, n, rng) for _ in range(300)]
         estimates = [Estimates.of(oracle, tally) for tally in tallies]
         sums.append(np.std([each.sum for each in estimates]))
     error = estimates[0].sum_standard_error
@@ -71,7 +72,7 @@ def test_intervals_cover_population_and_users(rng: np.random.Generator) -> None:
     users_in, population_in, narrow_in = 0, 0, 0
     for _ in range(rounds):
         user_items = rng.multinomial(n, f)
-        estimates = Estimates.of(oracle, oracle.simulation.honest_tally(user_items, rng))
+        estimates = Estimates.of(oracle, tally_sampler(oracle).honest_tally(user_items, rng))
         low, high = estimates.interval()
         users_in += low[0] <= user_items[0] / n <= high[0]
         narrow_in += low[0] <= f[0] <= high[0]
@@ -89,7 +90,7 @@ def _round(
     shares: np.ndarray, protocol: str, epsilon: float, n: int, rng: np.random.Generator
 ) -> Estimates:
     oracle = frequency_oracle(protocol, epsilon, shares.size)
-    return Estimates.of(oracle, oracle.simulation.population_tally(shares, n, rng))
+    return Estimates.of(oracle, tally_sampler(oracle).population_tally(shares, n, rng))
 
 
 def _zipf(d: int) -> np.ndarray:

@@ -8,8 +8,8 @@ from scipy import stats
 from tests.core.estimation.normal_laws import NormalLaw, genuine, malicious, normal_law
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover.crafting import crafter_of
 from ldprecover.estimation.theory import worst_change
-from ldprecover.protocols import crafter_of
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
 small_oracles = pytest.mark.parametrize(

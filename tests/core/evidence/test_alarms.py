@@ -8,11 +8,12 @@ import pytest
 from scipy import stats
 
 from ldprecover import OLH, ParameterError, Tally, frequency_oracle
-from ldprecover.counting import seed_pairs
-from ldprecover.counting.seed_pairs import SeedPairs, pairs_quantile
+from ldprecover.evidence import seed_pairs
 from ldprecover.evidence.alarms import LEAST_RATE, raise_alarms
+from ldprecover.evidence.seed_pairs import SeedPairs, pairs_quantile
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
+from ldprecover.reports import tally_sampler
+from ldprecover.reports.source import ReportSource
 
 D = 60
 SPREAD = 1 / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()
@@ -84,7 +85,7 @@ def test_honest_rounds_of_few_reports_an_item_raise_no_excess(
     shape = np.eye(d)[0] if frequencies == "point" else 1 / np.arange(1, d + 1)
     raised = 0
     for _ in range(20):
-        tally = oracle.simulation.honest_tally(rng.multinomial(n, shape / shape.sum()), rng)
+        tally = tally_sampler(oracle).honest_tally(rng.multinomial(n, shape / shape.sum()), rng)
         alarms = {alarm.name: alarm for alarm in raise_alarms(oracle, tally, rate=0.04)}
         raised += alarms["excess"].raised
     assert raised <= 7

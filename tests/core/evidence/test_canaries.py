@@ -18,6 +18,7 @@ from ldprecover.distributions import binomial_law, sum_law
 from ldprecover.evidence.alarms import Alarm, raise_alarms
 from ldprecover.evidence.canaries import CanaryShift, canary_shift
 from ldprecover.items import MAX_CANARIES
+from ldprecover.reports import tally_sampler
 
 D, K = 30, 4
 CANARIES = tuple(range(D - K, D))
@@ -61,7 +62,7 @@ def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
     q), times 1/8.
     """
     oracle, rng = OUE(1.0, D), np.random.default_rng(3)
-    honest = oracle.simulation.honest_tally(USERS, rng)
+    honest = tally_sampler(oracle).honest_tally(USERS, rng)
     fake = Tally(np.full(D, 2_000 if bits else 0, np.int64), 2_000)
     shift = canary_shift(oracle, honest + fake, CANARIES)
     share = fake.n / (honest.n + fake.n)
@@ -73,7 +74,7 @@ def test_reports_that_shift_all_items_alike_raise_the_alarm(bits: int) -> None:
 def test_poisoned_canaries_show_the_attack_not_the_shift() -> None:
     """Reports of the canaries alone raise them, and shift nothing else."""
     oracle = OUE(1.0, D)
-    honest = oracle.simulation.honest_tally(USERS, np.random.default_rng(4))
+    honest = tally_sampler(oracle).honest_tally(USERS, np.random.default_rng(4))
     fake = np.zeros(D, np.int64)
     fake[list(CANARIES)] = 500
     shift = canary_shift(oracle, honest + Tally(fake, 500), CANARIES)
@@ -82,7 +83,7 @@ def test_poisoned_canaries_show_the_attack_not_the_shift() -> None:
 
 def test_protocol_without_a_law_of_canaries_has_no_canary_alarm() -> None:
     oracle = frequency_oracle("hr", 1.0, D)  # the rows of 27 and 28 add up to that of another item
-    tally = oracle.simulation.honest_tally(USERS, np.random.default_rng(5))
+    tally = tally_sampler(oracle).honest_tally(USERS, np.random.default_rng(5))
     assert "canaries" not in [each.name for each in raise_alarms(oracle, tally, canaries=CANARIES)]
     with pytest.raises(ParameterError, match="hr lacks a law"):
         canary_shift(oracle, tally, CANARIES)
@@ -159,7 +160,7 @@ def test_shift_of_honest_reports_follows_its_law(protocol: str) -> None:
     """
     oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(1)
     shifts = [
-        canary_shift(oracle, oracle.simulation.honest_tally(USERS, rng), CANARIES)
+        canary_shift(oracle, tally_sampler(oracle).honest_tally(USERS, rng), CANARIES)
         for _ in range(400)
     ]
     z = np.array([shift.mean / shift.standard_deviation for shift in shifts])

@@ -8,6 +8,7 @@ import pytest
 from ldprecover import Estimates, frequency_oracle
 from ldprecover.planning import accuracy
 from ldprecover.planning.accuracy import _CLIENT_EPSILON
+from ldprecover.reports import tally_sampler
 from ldprecover_client.reporter import MAX_EPSILON
 
 
@@ -60,7 +61,9 @@ def test_margin_of_a_question_covers_the_shares_of_all_people() -> None:
     assert expected.users_for_point == pytest.approx(1e8 * expected.margin**2, rel=1e-3)
     assert expected.largest_margin == pytest.approx(expected.margin), "largest at one half"
     oracle, rng = frequency_oracle("grr", 2.0, 2), np.random.default_rng(1)
-    tallies = (oracle.simulation.honest_tally(a, rng) for a in rng.binomial(5000, 0.2, (3000, 2)))
+    tallies = (
+        tally_sampler(oracle).honest_tally(a, rng) for a in rng.binomial(5000, 0.2, (3000, 2))
+    )
     errors = [Estimates.of(oracle, each).frequencies[0] - 0.5 for each in tallies]
     covered = np.mean(np.abs(errors) <= expected.margin)
     assert 0.93 < covered < 0.97, "by chance in 1e-6 of runs"

@@ -11,6 +11,7 @@ from ldprecover import ParameterError, frequency_oracle
 from ldprecover.planning import PlanRequest, plan, plan_form
 from ldprecover.planning.choosing import choose, proposed_retention
 from ldprecover.protocols import PROTOCOLS
+from ldprecover.reports import tally_sampler
 from ldprecover_attacker import MGA
 
 SETTINGS: list[dict[str, Any]] = [
@@ -41,7 +42,7 @@ def simulated(planned: Any, rounds: int, items: int = 1) -> float:
     counts_of_users = np.full(d, n // d) + (np.arange(d) < n % d)
     errors = []
     for _ in range(rounds):
-        tally = oracle.simulation.honest_tally(counts_of_users, rng)
+        tally = tally_sampler(oracle).honest_tally(counts_of_users, rng)
         off = oracle.estimate(tally.counts(oracle), n) - counts_of_users / n
         errors.append(off if items == 1 else [off[:items].sum()])
     return float(np.sqrt(np.mean(np.square(errors))))
@@ -89,7 +90,7 @@ def test_margin_of_all_items_holds_for_all() -> None:
     for _ in range(2_000):
         off = (
             oracle.estimate(
-                oracle.simulation.honest_tally(counts_of_users, rng).counts(oracle), 5_000
+                tally_sampler(oracle).honest_tally(counts_of_users, rng).counts(oracle), 5_000
             )
             - counts_of_users / 5_000
         )

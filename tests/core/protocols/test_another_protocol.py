@@ -17,7 +17,8 @@ from ldprecover.protocols import (
     default_subset_size,
     frequency_oracle,
 )
-from ldprecover.recovery import METHODS, ReportSource
+from ldprecover.recovery import METHODS
+from ldprecover.reports import ReportSource
 from ldprecover.testing import check_protocol
 from ldprecover.types import Reports
 

@@ -33,7 +33,7 @@ from ldprecover import (
 )
 from ldprecover.counting import numba_kernels, numpy_kernels
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.recovery import ReportSource
+from ldprecover.reports import ReportSource, tally_sampler
 
 D = 11
 ORACLES = {name: frequency_oracle(name, 1.0, D) for name in PROTOCOLS}
@@ -263,14 +263,16 @@ def test_tables_of_floats_are_named_reports_and_users_are_whole() -> None:
         recover(ORACLES["oue"], np.ones((2, D)), "norm-sub")
     n: Any = 1.9
     with pytest.raises(ParameterError, match=r"n must be an integer from 0, not 1\.9"):
-        ORACLES["oue"].simulation.population_tally(np.full(D, 1 / D), n, np.random.default_rng(0))
+        tally_sampler(ORACLES["oue"]).population_tally(
+            np.full(D, 1 / D), n, np.random.default_rng(0)
+        )
 
 
 def test_sums_of_counts_do_not_wrap_around() -> None:
     half = 2**62
     for counts in ([half, half, 0], [2**63, 0, 0], [1.0, 0, 0]):
         with pytest.raises(ParameterError, match="true_counts must"):
-            GRR(1, 3).simulation.honest_tally(counts, np.random.default_rng(0))
+            tally_sampler(GRR(1, 3)).honest_tally(counts, np.random.default_rng(0))
     columns = np.zeros(4, np.int64)
     columns[:] = half  # their sum is 0 modulo 2^64
     with pytest.raises(ParameterError, match="more than its n"):

@@ -20,12 +20,14 @@ from ldprecover import (
     Tally,
     frequency_oracle,
 )
+from ldprecover.crafting import crafter_of
 from ldprecover.crafting.bit_vectors import BitCrafter
-from ldprecover.laws import Laws
-from ldprecover.protocols import PROTOCOLS, Simulation, Traits
+from ldprecover.protocols import PROTOCOLS, Traits
+from ldprecover.protocols.laws import Laws
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.unary import BitsForm
 from ldprecover.protocols.wire import IntegerForm
+from ldprecover.reports import TallySampler, tally_sampler
 from ldprecover.testing import CHECKS, check_protocol
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
@@ -79,7 +81,7 @@ class Forgetful(OLH):
         return super().summarise(reports[:100])
 
 
-class SureSimulation(Simulation):
+class SureSampler(TallySampler):
     """Its tallies have no noise."""
 
     def draw_honest(self, users: Int64Array, rng: np.random.Generator) -> Tally:
@@ -91,9 +93,8 @@ class SureSimulation(Simulation):
 class Sure(OUE):
     """Its simulated tally has no noise."""
 
-    @property
-    def simulation(self) -> Simulation:
-        return SureSimulation(self)
+
+tally_sampler.register(Sure, SureSampler)
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,8 @@ class GreedyCrafter(BitCrafter):
 class Greedy(OUE):
     """Its crafter claims too little support."""
 
-    @property
-    def crafter(self) -> GreedyCrafter:
-        return GreedyCrafter(self)
+
+crafter_of.register(Greedy, GreedyCrafter)
 
 
 BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from ldprecover import ParameterError, RecoveryRequest, ReportError, Tally, recover
-from ldprecover.estimation.simulation import input_poisoning_tally
+from ldprecover.crafting import crafter_of
+from ldprecover.crafting.tallies import input_poisoning_tally
 from ldprecover.evidence.alarms import raise_alarms
-from ldprecover.protocols import HR, PROTOCOLS, crafter_of
+from ldprecover.protocols import HR, PROTOCOLS
+from ldprecover.reports import tally_sampler
 
 D = 102
 
@@ -125,5 +127,5 @@ def test_alarms_of_many_columns_are_fast() -> None:
     take hours.
     """
     oracle, rng = HR(0.5, D), np.random.default_rng(1)
-    tally = oracle.simulation.population_tally(np.full(D, 1 / D), 10**9, rng)
+    tally = tally_sampler(oracle).population_tally(np.full(D, 1 / D), 10**9, rng)
     assert not any(alarm.raised for alarm in raise_alarms(oracle, tally, rate=1e-6))

@@ -8,8 +8,10 @@ import pytest
 
 from ldprecover import OUE, ParameterError, ReportError, Tally
 from ldprecover.counting import linear_hashing
+from ldprecover.crafting import crafter_of
 from ldprecover.evidence.alarms import raise_alarms
-from ldprecover.protocols import LLH, crafter_of, frequency_oracle
+from ldprecover.protocols import LLH, frequency_oracle
+from ldprecover.reports import tally_sampler
 from ldprecover.testing.tolerances import assert_follows
 
 FAMILIES = [(2, 2), (5, 2), (9, 3), (102, 3), (60, 7), (23, 23)]
@@ -82,7 +84,7 @@ def test_probabilities_of_reports_are_those_of_perturb(d: int, g: int) -> None:
     np.testing.assert_allclose(np.log(law), log_likelihood(every_report(oracle), weights))
     reports = oracle.perturb(rng.choice(d, 40_000, p=weights), rng)
     assert_follows(oracle.summarise(reports), law)
-    assert_follows(oracle.simulation.population_tally(weights, 10**9, rng).summary, law)
+    assert_follows(tally_sampler(oracle).population_tally(weights, 10**9, rng).summary, law)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_crafted_reports_support_the_most_targets(targets: list[int], g: int) ->
 
 def test_many_reports_of_every_item_raise_an_alarm() -> None:
     oracle, rng = LLH(0.5, 102, 3), np.random.default_rng(1)
-    honest = oracle.simulation.population_tally(np.full(102, 1 / 102), 20_000, rng)
+    honest = tally_sampler(oracle).population_tally(np.full(102, 1 / 102), 20_000, rng)
     assert oracle.supports(np.zeros(1, "<u4")).all()
     for added, raised in ((0, False), (400, True)):
         tally = honest + Tally.of(oracle, np.zeros(added, "<u4"))

@@ -9,6 +9,7 @@ import pytest
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import SS, default_subset_size
+from ldprecover.reports import tally_sampler
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,9 @@ def test_large_population_tally_has_the_moments_of_reports(
     """
     d, rounds, rng = 200, 2_000, np.random.default_rng(3)
     oracle = SS(1.0, d, k or default_subset_size(1.0, d))
-    monkeypatch.setattr(type(oracle.simulation), "_random_sets", None)
+    monkeypatch.setattr(type(tally_sampler(oracle)), "_random_sets", None)
     weights = np.concatenate([[0.5, 0.2], np.full(d - 2, 0.3 / (d - 2))])
-    tallies = [oracle.simulation.population_tally(weights, n, rng) for _ in range(rounds)]
+    tallies = [tally_sampler(oracle).population_tally(weights, n, rng) for _ in range(rounds)]
     counts = np.array([tally.counts(oracle) for tally in tallies])
     assert {tally.n for tally in tallies} == {n}
     assert (counts.sum(axis=1) == n * oracle.subset_size).all()
@@ -98,8 +99,8 @@ def test_large_population_tally_has_the_moments_of_reports(
 
 def test_alarms_of_many_items_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle, rng = SS(1.0, 20_000, default_subset_size(1.0, 20_000)), np.random.default_rng(4)
-    monkeypatch.setattr(type(oracle.simulation), "_random_sets", None)
-    tally = oracle.simulation.population_tally(np.full(20_000, 1 / 20_000), 5_000, rng)
+    monkeypatch.setattr(type(tally_sampler(oracle)), "_random_sets", None)
+    tally = tally_sampler(oracle).population_tally(np.full(20_000, 1 / 20_000), 5_000, rng)
     (excess,) = raise_alarms(oracle, tally, rate=1e-6)
     assert excess.name == "excess"
     assert not excess.raised

@@ -17,6 +17,7 @@ from ldprecover import (
     project_simplex,
     recover,
 )
+from ldprecover.reports import tally_sampler
 from ldprecover_attacker import MGA, Attack
 
 D, N, M = 60, 20_000, 1_500
@@ -99,7 +100,7 @@ def play(
     users = rng.multinomial(n, np.divide(weights, np.sum(weights)))
     crafted = [attack.reports(oracle, m // len(attacks), rng) for attack in attacks]
     if tallied:
-        tally = oracle.simulation.honest_tally(users, rng)
+        tally = tally_sampler(oracle).honest_tally(users, rng)
         for reports in crafted:
             tally += Tally.of(oracle, reports)
         return Round(oracle, users / n, tally)

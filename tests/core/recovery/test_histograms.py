@@ -19,8 +19,9 @@ from ldprecover import (
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.llh import LLH
-from ldprecover.recovery import METHODS, ReportSource
-from ldprecover.recovery.sample import Sample
+from ldprecover.recovery import METHODS
+from ldprecover.reports import ReportSource
+from ldprecover.reports.sample import Sample
 from ldprecover_attacker import MGA
 
 D, N, M = 40, 20_000, 1_500

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, RecoveryRequest, recover
-from ldprecover.protocols import LLH, crafter_of
+from ldprecover.crafting import crafter_of
+from ldprecover.protocols import LLH
 from ldprecover.protocols.hr import HR
 from ldprecover.recovery import estimate_share
 

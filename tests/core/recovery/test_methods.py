@@ -18,7 +18,14 @@ from ldprecover import (
     RecoveryRequest,
     recover,
 )
-from ldprecover.recovery import METHODS, NEEDS, Method, RecoveryInputs, ReportSource, run_method
+from ldprecover.recovery import (
+    METHODS,
+    NEEDS,
+    Method,
+    RecoveryInputs,
+    run_method,
+)
+from ldprecover.reports import ReportSource
 
 ORACLES = [GRR(0.5, 2), GRR(1, 13), OUE(2, 13), OLH(1, 13, 4)]
 each_oracle = pytest.mark.parametrize(

@@ -18,12 +18,13 @@ from ldprecover import (
     project_simplex,
     recover,
 )
+from ldprecover.crafting import crafter_of
 from ldprecover.estimation.metrics import mse
 from ldprecover.items import indices_named
-from ldprecover.protocols import crafter_of
-from ldprecover.recovery import RecoveryInputs, ReportSource, run_method
+from ldprecover.recovery import RecoveryInputs, run_method
 from ldprecover.recovery.methods.kmeans import two_means
 from ldprecover.recovery.methods.likelihood import expectation_maximisation
+from ldprecover.reports import ReportSource
 
 TARGETS = ALL_TARGETS[0]
 SAMPLED = pytest.mark.parametrize("oracle", ORACLES.values(), ids=list(ORACLES))

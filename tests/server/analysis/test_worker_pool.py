@@ -26,7 +26,8 @@ from tests.server.analysis.conftest import (
 from ldprecover import ParameterError, RecoveryRequest, Tally, frequency_oracle, recover
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.recovery import Recovery, ReportSource
+from ldprecover.recovery import Recovery
+from ldprecover.reports import ReportSource
 from ldprecover_server.analysis import tasks
 from ldprecover_server.analysis.tasks import AlarmsResult, Task, unpack
 from ldprecover_server.analysis.worker_pool import WorkerPool, environment

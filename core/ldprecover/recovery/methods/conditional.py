@@ -5,12 +5,13 @@ from functools import partial
 
 import numpy as np
 
+from ldprecover.crafting import EncodingCrafter, crafter_of
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.items import indices_named
-from ldprecover.protocols import FrequencyOracle, crafter_of
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import AUTO, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import BoolArray, FloatArray, Reports
 
 
@@ -62,7 +63,7 @@ def _more_probably_crafted(
 def _unfit(oracle: FrequencyOracle) -> str | None:
     if oracle.laws.log_likelihood is None:
         return f"{oracle.protocol} lacks a likelihood of its reports"
-    if oracle.crafter is None:
+    if isinstance(crafter_of(oracle), EncodingCrafter):
         return f"{oracle.protocol} lacks a likelihood of crafted reports"
     return None
 

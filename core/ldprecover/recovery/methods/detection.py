@@ -6,14 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.reports.sample import Sample
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 _CHECKED = 32  # items whose counts show whether the reports are those of the frequencies

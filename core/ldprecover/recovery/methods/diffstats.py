@@ -12,8 +12,8 @@ from ldprecover.items import indices_named, items_in_words, largest
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample, combinations
+from ldprecover.reports.sample import Sample, combinations
+from ldprecover.reports.source import ReportSource
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 _THRESHOLDS = 10  # numbers of suspicious sizes that are tried, plus one

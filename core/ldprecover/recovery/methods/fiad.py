@@ -11,8 +11,8 @@ from ldprecover.items import indices_named, largest
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.detection import drop
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample, combinations
+from ldprecover.reports.sample import Sample, combinations
+from ldprecover.reports.source import ReportSource
 from ldprecover.types import BoolArray, Int64Array, Reports
 
 _ITEMS = 24  # items with the highest estimates, which are searched: an attack raises its targets

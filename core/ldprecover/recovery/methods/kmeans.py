@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.recovery.contract import AUTO, Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.ldprecover import subtract
-from ldprecover.recovery.sample import Drawn, Sample
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.reports.sample import Drawn, Sample
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _MAX_STEPS = 100

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import AUTO, MAX_ETA, Method, Recovery, RecoveryInputs
 from ldprecover.recovery.malicious_models import (
@@ -12,7 +13,6 @@ from ldprecover.recovery.malicious_models import (
     estimate_share,
     exact_targeted,
 )
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 
 _SAME = 1e-9  # difference of frequencies that is rounding

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.reports.sample import Sample
+from ldprecover.reports.source import ReportSource
 from ldprecover.types import FloatArray, UInt8Array
 
 _HALVINGS = 200  # of an interval of doubles

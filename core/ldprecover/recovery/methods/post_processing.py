@@ -12,8 +12,8 @@ from statistics import NormalDist
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.types import FloatArray
 
 

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ldprecover.crafting import crafter_of
 from ldprecover.crafting.crafter import DISPLACED_LAW
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing import (
     History,
     NoisyEstimates,
@@ -175,7 +176,7 @@ def _notes(conclusions: Conclusions) -> Iterator[str]:
 
 
 def _unfit(oracle: FrequencyOracle) -> str | None:
-    has_law = oracle.crafter and oracle.crafter.displacements is not None
+    has_law = crafter_of(oracle).displacements is not None
     return None if has_law else f"{oracle.protocol} lacks {DISPLACED_LAW}"
 
 

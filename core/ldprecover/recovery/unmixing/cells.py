@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.errors import ParameterError
-from ldprecover.laws import ReportSums, required
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.protocols.laws import ReportSums, required
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import FloatArray, Int64Array
 

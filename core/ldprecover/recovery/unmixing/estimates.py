@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
@@ -14,6 +13,7 @@ from ldprecover.recovery.unmixing.cells import without_full_cells
 from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray
 
 _NO_SEARCH = (

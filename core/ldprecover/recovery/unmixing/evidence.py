@@ -13,15 +13,16 @@ from functools import partial
 
 import numpy as np
 
+from ldprecover.crafting import crafter_of
 from ldprecover.distributions import chi_squared_normal, log_choose, log_normal_tail
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
-from ldprecover.protocols import FrequencyOracle, crafter_of
+from ldprecover.estimation.simplex import project_simplex
+from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Attack
 from ldprecover.recovery.contract import RecoveryInputs
-from ldprecover.recovery.sample import Sample
-from ldprecover.recovery.simplex import project_simplex
 from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, set_laws
+from ldprecover.reports.sample import Sample
 from ldprecover.types import FloatArray, Int64Array
 
 PRIOR = 0.1

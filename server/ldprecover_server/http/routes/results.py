@@ -10,9 +10,9 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
+from ldprecover.estimation.means import ITEMS, Mean
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
 from ldprecover.items import MAX_CANARIES
-from ldprecover.rounds.means import ITEMS, Mean
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
 from ldprecover_interface.base import MAX_HISTORY

@@ -12,8 +12,8 @@ from psycopg.pq import Conninfo
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from ldprecover._secrets import without_secrets
 from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
+from ldprecover_server.secrets import without_secrets
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_commit import PostgresCommit
 from ldprecover_server.storage.backends.postgres_settings import open_sessions

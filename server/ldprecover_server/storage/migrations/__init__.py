@@ -10,8 +10,8 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from ldprecover._secrets import without_secrets
 from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.secrets import without_secrets
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.schema import MIGRATION_KEY
 

@@ -7,6 +7,7 @@ from tests.core.recovery.poisoned_round import play
 from ldprecover import FrequencyOracle, ParameterError, Tally
 from ldprecover.protocols import HR, LLH
 from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
+from ldprecover.reports import tally_sampler
 from ldprecover_attacker import MGA
 
 ORACLES = [LLH(0.5, 20, 3), LLH(1.0, 30, 2), LLH(2.0, 40, 7), HR(1.0, 20)]
@@ -43,7 +44,7 @@ def test_least_squares_are_those_of_the_kept_cells(oracle: FrequencyOracle) -> N
 def test_estimates_without_dropped_cells_are_unbiased(oracle: FrequencyOracle) -> None:
     """The expectation of an honest histogram gives the frequencies, whatever its cells hold."""
     frequencies = np.random.default_rng(2).dirichlet(np.ones(oracle.domain_size))
-    tally = oracle.simulation.population_tally(frequencies, 10**13, np.random.default_rng(3))
+    tally = tally_sampler(oracle).population_tally(frequencies, 10**13, np.random.default_rng(3))
     histogram = tally.summary.copy()
     histogram[[1, 4]] = 10**12
     cells = Cells.of(oracle, np.array([1, 4]))
@@ -58,7 +59,7 @@ def test_honest_rounds_lose_no_cell(oracle: FrequencyOracle) -> None:
     for n in (50, 5_000, 500_000, 10**9):
         for _ in range(10):
             weights = rng.dirichlet(np.full(oracle.domain_size, 0.2))
-            tally = oracle.simulation.population_tally(weights, n, rng)
+            tally = tally_sampler(oracle).population_tally(weights, n, rng)
             cells, log_p = without_full_cells(oracle, tally.summary)
             assert not cells.dropped.size
             assert log_p > -10
@@ -78,7 +79,9 @@ def test_crafted_reports_are_the_cells_that_are_dropped(domain_size: int) -> Non
 def test_cells_that_the_others_do_not_determine_remain() -> None:
     """Seeds with the same digit 0 tell alone how many users hold items that differ there."""
     oracle, rng = LLH(0.5, 27, 3), np.random.default_rng(6)
-    histogram = oracle.simulation.population_tally(np.full(27, 1 / 27), 10**6, rng).summary.copy()
+    histogram = (
+        tally_sampler(oracle).population_tally(np.full(27, 1 / 27), 10**6, rng).summary.copy()
+    )
     histogram[:60] += 10**5
     cells, _ = without_full_cells(oracle, histogram)
     assert cells.inflation.max() < 20

@@ -9,8 +9,6 @@ from tests.core.recovery.poisoned_round import play
 
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.protocols import SS, SUE
-from ldprecover.recovery import ReportSource
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing import NoisyEstimates
 from ldprecover.recovery.unmixing.filters.debias import unbiased, unbiased_by_sizes
 from ldprecover.recovery.unmixing.filters.rules import (
@@ -18,6 +16,8 @@ from ldprecover.recovery.unmixing.filters.rules import (
     tally_of_sizes,
     total_over_passing,
 )
+from ldprecover.reports import ReportSource
+from ldprecover.reports.sample import Sample
 
 D, N, ROUNDS = 32, 20_000, 30
 ORACLES = [OUE(1.5, D), OLH(1.5, D, 5), SUE(1.5, D), SS(1.5, D, 6)]

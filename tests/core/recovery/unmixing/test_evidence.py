@@ -8,7 +8,6 @@ from tests.core.recovery.poisoned_round import play
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.protocols import SS, SUE
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.evidence import (
     Evidence,
     log_p_of_canaries,
@@ -21,6 +20,8 @@ from ldprecover.recovery.unmixing.evidence import (
 )
 from ldprecover.recovery.unmixing.filters.rules import set_laws
 from ldprecover.recovery.unmixing.least_share import least_by_shift, least_of_set
+from ldprecover.reports import tally_sampler
+from ldprecover.reports.sample import Sample
 from ldprecover_attacker import MGA
 
 CLEAN = [1882, 1460, 1368, 1282, 1301, 1185, 1188, 1157, 1175, 1102, 1143, 1099, 1193, 1112]
@@ -176,7 +177,7 @@ def test_sum_under_linear_hashing_is_valid_where_few_reports_support_all_items()
     log_p = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        tally = oracle.simulation.honest_tally(rng.multinomial(50_000, f), rng)
+        tally = tally_sampler(oracle).honest_tally(rng.multinomial(50_000, f), rng)
         estimates = oracle.estimate(tally.counts(oracle), 50_000)
         log_p.append(log_p_of_sum(oracle, estimates, 50_000) or 0.0)
     assert min(log_p) > math.log(1e-4)

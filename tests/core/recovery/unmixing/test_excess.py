@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import nnls
 
 from ldprecover.distributions import binomial_law
-from ldprecover.laws import IndependentSizes
+from ldprecover.protocols.laws import IndependentSizes
 from ldprecover.recovery.unmixing.filters.excess import excess_bins, non_negative
 
 BINOMIAL = binomial_law(5, 0.4)

@@ -8,8 +8,8 @@ from tests.core.recovery.poisoned_round import play
 
 from ldprecover import OUE
 from ldprecover.distributions import log_choose
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.filters.set_search import best_set, pair_scores
+from ldprecover.reports.sample import Sample
 from ldprecover_attacker import RPA
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OUE, FrequencyOracle, frequency_oracle
-from ldprecover.protocols import SS, SUE, crafter_of
+from ldprecover.crafting import crafter_of
+from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import estimates_of_counts
 from ldprecover.recovery.unmixing.model.density import Grid, grid_over
 from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Sums

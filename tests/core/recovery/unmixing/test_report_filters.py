@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from tests.core.recovery.poisoned_round import Round, play
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, project_simplex
 from ldprecover.protocols import SS, SUE
-from ldprecover.recovery import ReportSource, project_simplex, recover, reports
+from ldprecover.recovery import recover
 from ldprecover.recovery.unmixing import NoisyEstimates, filter_reports
 from ldprecover.recovery.unmixing.filters.report_filters import unfit
+from ldprecover.reports import ReportSource, source
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
@@ -104,7 +105,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
 ) -> None:
     """20 more blocks raise the largest memory by less than a byte for each of their reports."""
     oracle, rows = ORACLES["olh"], attacked("olh", *TWO).data[::21]
-    monkeypatch.setattr(reports, "_CELLS", len(rows) * D)
+    monkeypatch.setattr(source, "_CELLS", len(rows) * D)
     filter_reports(ReportSource(oracle, rows))  # fill caches first
     peaks = []
     for blocks in (20, 40):

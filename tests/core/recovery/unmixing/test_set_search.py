@@ -10,11 +10,11 @@ from tests.core.recovery.poisoned_round import Round, play
 from ldprecover import OLH, OUE, FrequencyOracle, Tally
 from ldprecover.distributions import binomial_law
 from ldprecover.protocols import SS, SUE
-from ldprecover.recovery import ReportSource
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet
 from ldprecover.recovery.unmixing.filters.report_filters import filter_reports
 from ldprecover.recovery.unmixing.filters.rules import set_laws
 from ldprecover.recovery.unmixing.filters.set_search import _test, _tested, shared_sets
+from ldprecover.reports import ReportSource
 from ldprecover_attacker import APA2, MGA
 
 D, N = 48, 40_000

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates, noise_sd
 from ldprecover.recovery.unmixing.filters.rules import DroppedSet, other_items_laws, set_laws
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray
 
 

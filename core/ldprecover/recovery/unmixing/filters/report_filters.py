@@ -10,12 +10,10 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
-from ldprecover.recovery.reports import ReportSource
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
 from ldprecover.recovery.unmixing.evidence import log_p_of_sizes
 from ldprecover.recovery.unmixing.filters.debias import law_of_sizes, unbiased, unbiased_by_sizes
@@ -30,6 +28,8 @@ from ldprecover.recovery.unmixing.filters.rules import (
 from ldprecover.recovery.unmixing.filters.set_search import shared_sets
 from ldprecover.recovery.unmixing.least_share import least_number
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, Int64Array
 
 _FEW = 4  # items of a set that popular items make up by chance, with a framed one

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
-from ldprecover.laws import HITS, required
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample
+from ldprecover.protocols.laws import HITS, required
+from ldprecover.reports.sample import Sample
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 MOST_ITEMS = 24

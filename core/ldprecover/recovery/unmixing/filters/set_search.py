@@ -13,11 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.counting.tally import Tally
 from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.reports import ReportSource
-from ldprecover.recovery.sample import Sample
 from ldprecover.recovery.unmixing.evidence import log_p_of_set
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet
@@ -31,6 +28,9 @@ from ldprecover.recovery.unmixing.filters.rules import (
 )
 from ldprecover.recovery.unmixing.least_share import least_of_set
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.reports.sample import Sample
+from ldprecover.reports.source import ReportSource
+from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _LEAST = 3  # items of a set: two items are a pair

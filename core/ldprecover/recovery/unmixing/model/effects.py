@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.crafting import crafter_of
 from ldprecover.crafting.crafter import DISPLACED_LAW, ENCODED_LAW
 from ldprecover.distributions import power
-from ldprecover.laws import required
-from ldprecover.protocols import FrequencyOracle, crafter_of
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.protocols.laws import required
 from ldprecover.recovery.unmixing.model.density import Grid
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray, FloatArray

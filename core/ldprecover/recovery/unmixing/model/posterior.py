@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.recovery.simplex import project_simplex
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.recovery.unmixing.model.mixture import Hypothesis
 from ldprecover.types import FloatArray
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from ldprecover._secrets import hidden_variables, without_secrets
+from ldprecover_server.secrets import hidden_variables, without_secrets
 
 PG = "postgresql+psycopg://"
 

@@ -1,27 +1,39 @@
-"""Simulated tallies of users: `oracle.simulation`."""
+"""Simulated tallies of users of a protocol, drawn from the law of its tallies where it is known.
+
+Such a law takes O(d) draws where reports take O(n) or O(nd). A protocol without one draws the
+reports.
+
+The draws are exact; for OLH under an ideal hash, for which the buckets of different items are
+independent and uniform. A report of a user who holds x is a (function H, bucket a) where a depends
+on H(x) and on coins alone. So for every v other than x the event H(v) = a has probability 1/g for
+every a. These events are independent of each other and of H(x) = a, which has probability p. A
+report's support is therefore independent item by item, as an OUE report's is, with q = 1/g. On the
+wire xxHash32 with a random seed stands for that hash.
+
+Simulation uses the doubles p and q as they are; perturbing real reports rounds thresholds to 2^-64.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import check_whole, counts_of
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
+from ldprecover.protocols import GRR, OLH, FrequencyOracle, UnaryEncoding
+from ldprecover.protocols.integer_reports import IntegerReports
+from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
-
-if TYPE_CHECKING:
-    from ldprecover.protocols.oracle import FrequencyOracle
 
 _CELLS = 1 << 22  # (report, item) pairs of a block of reports that is drawn
 
 
 @dataclass(frozen=True)
-class Simulation:
+class TallySampler:
     """Draws tallies of simulated users of a protocol, here by drawing their reports.
 
     A protocol that knows the law of its tallies overrides `draw_honest` and `draw_encoded`, whose
@@ -80,7 +92,7 @@ class Simulation:
 
 
 @dataclass(frozen=True)
-class HistogramSimulation(Simulation):
+class HistogramSampler(TallySampler):
     """Draws tallies of populations of any size where each report has a known law."""
 
     block = 1 << 20
@@ -93,7 +105,7 @@ class HistogramSimulation(Simulation):
 
 
 @dataclass(frozen=True)
-class IndependentSimulation(Simulation):
+class IndependentSampler(TallySampler):
     """Draws tallies in O(d) where the items that a report supports are independent.
 
     For a protocol that hashes this holds under an ideal hash. `encoded_q` is the probability that a
@@ -112,3 +124,58 @@ class IndependentSimulation(Simulation):
         """Return a tally with C(v) = n_v + Bin(n - n_v, encoded_q)."""
         n = int(users.sum())
         return Tally(users + rng.binomial(n - users, self.encoded_q), n)
+
+
+@dataclass(frozen=True)
+class OneItemSampler(TallySampler):
+    """Draws tallies of generalised randomised response."""
+
+    def draw_honest(self, users: Int64Array, rng: Rng) -> Tally:
+        """Return a tally of honest reports, drawn from its exact law in O(d).
+
+        A user reports its own item with probability p - q, and a uniform one of all d items
+        otherwise: this is p for its own and q = (1 - p + q)/d for each other. The count of the
+        first kind is binomial for each item; the other reports are multinomial over all items.
+        """
+        n, d = int(users.sum()), self.oracle.domain_size
+        own = rng.binomial(users, self.oracle.p - self.oracle.q)
+        return Tally(own + rng.multinomial(n - int(own.sum()), np.full(d, 1 / d)), n)
+
+    def population_tally(self, weights: FloatArray, n: int, rng: Rng) -> Tally:
+        """Return a tally of n honest reports, drawn from its exact law in O(d) for any n.
+
+        If the item is drawn from the weights w, a report is item v with probability q + (p - q)
+        w(v).
+        """
+        law = self.oracle.laws.honest_support(weights)
+        return Tally(rng.multinomial(n, law / law.sum()), n)
+
+    def draw_encoded(self, users: Int64Array, rng: Rng) -> Tally:
+        return Tally(users, int(users.sum()))
+
+
+@singledispatch
+def tally_sampler(oracle: FrequencyOracle) -> TallySampler:
+    """Return the sampler that is registered for the oracle's class, or the nearest above it.
+
+    A sampler of another protocol is registered with `tally_sampler.register(MyOracle, MySampler)`;
+    without one the reports are drawn.
+
+        tally_sampler(oracle).honest_tally([500, 300, 150, 50], np.random.default_rng(1))
+    """
+    return TallySampler(oracle)
+
+
+tally_sampler.register(GRR, OneItemSampler)
+tally_sampler.register(IntegerReports, HistogramSampler)
+
+
+@tally_sampler.register(OLH)
+def _hashed(oracle: OLH) -> TallySampler:
+    return IndependentSampler(oracle, encoded_q=oracle.q)
+
+
+@tally_sampler.register(UnaryEncoding)
+def _unary(oracle: UnaryEncoding) -> TallySampler:
+    has_law = oracle.traits.independent_bits
+    return IndependentSampler(oracle) if has_law else TallySampler(oracle)

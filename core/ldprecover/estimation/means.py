@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import finite_array
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import two_sided_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.sampling import words_from
-from ldprecover.rounds.parameters import NUMBER_ITEMS
+from ldprecover.reports.tally import Tally
 from ldprecover.types import Int64Array, Rng
 
-ITEMS = NUMBER_ITEMS
+ITEMS = ("-1", "1")
 
 
 def round_numbers(numbers: ArrayLike, rng: Rng | None = None) -> Int64Array:

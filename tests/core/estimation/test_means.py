@@ -15,7 +15,7 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
-from ldprecover.rounds.means import ITEMS, Mean, round_numbers
+from ldprecover.estimation.means import ITEMS, Mean, round_numbers
 
 EPSILON = 0.5
 ORACLE = frequency_oracle("grr", EPSILON, 2)

@@ -9,7 +9,7 @@ import pytest
 from ldprecover import CountsAloneWarning, ParameterError, RecoveryRequest, Tally, recover
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import GRR, OUE
-from ldprecover.recovery import ReportSource
+from ldprecover.reports import ReportSource
 
 ORACLE = OUE(1, 20)
 REPORTS = ORACLE.perturb(np.arange(3000) % 7, np.random.default_rng(4))

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import counting
-from ldprecover.counting.tally import Tally
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
+from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
 
 Lines = NDArray[Any]

@@ -14,10 +14,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from ldprecover._checks import exact_sum
-from ldprecover.counting.tally import Tally
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.sample import Sample
+from ldprecover.reports.sample import Sample
+from ldprecover.reports.tally import Tally
 from ldprecover.types import Reports
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, Tally
-from ldprecover.estimation.simulation import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.crafting.tallies import input_poisoning_tally, one_hot_tally, sampled_tally
+from ldprecover.reports import tally_sampler
 
 SMALL: list[FrequencyOracle] = [GRR(0.5, 6), OUE(0.5, 6), OLH(0.5, 6, 3)]
 VALUES = np.array([40, 25, 20, 10, 5, 0])
@@ -40,7 +41,7 @@ def test_tallies_vary_as_those_of_reports(oracle: FrequencyOracle, kind: str) ->
 
     def drawn(rng: np.random.Generator) -> Tally:
         if kind == "honest":
-            return oracle.simulation.honest_tally(VALUES, rng)
+            return tally_sampler(oracle).honest_tally(VALUES, rng)
         return sampled_tally(oracle, WEIGHTS, 50, rng)
 
     def reported(rng: np.random.Generator) -> Tally:
@@ -76,7 +77,7 @@ def test_each_one_hot_report_supports_one_item() -> None:
 def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
     rng = np.random.default_rng(10)
     empty = Tally.empty(6)
-    assert oracle.simulation.honest_tally(np.zeros(6, dtype=np.int64), rng) == empty
+    assert tally_sampler(oracle).honest_tally(np.zeros(6, dtype=np.int64), rng) == empty
     assert sampled_tally(oracle, WEIGHTS, 0, rng) == empty
     assert input_poisoning_tally(oracle, WEIGHTS, 0, rng) == empty
     assert one_hot_tally(oracle, WEIGHTS, 0, rng) == empty
@@ -85,7 +86,7 @@ def test_no_users_give_an_empty_tally(oracle: FrequencyOracle) -> None:
 @pytest.mark.parametrize("user_items", [[1, 2], [1, 2, 3, 4, 5, -1], [0.5] * 6])
 def test_true_counts_must_be_integers_for_each_item(user_items: list[float]) -> None:
     with pytest.raises(ParameterError, match="true_counts must be"):
-        SMALL[0].simulation.honest_tally(user_items, np.random.default_rng(0))
+        tally_sampler(SMALL[0]).honest_tally(user_items, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

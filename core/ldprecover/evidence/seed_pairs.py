@@ -14,12 +14,12 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.distributions import poisson_quantile, skewed_quantile
+from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import Int64Array, UInt32Array
 
 _MAX_SEEDS = 1 << 22  # seeds in memory, 16 MB
 _BINS = 1 << 22  # bins, 32 MB
 _PIECE = 1 << 16  # seeds of a block that is hashed
-_SEEDS = 1 << 32
 _RARE = 1000  # with more places for each report, the number of pairs is taken as Poisson
 
 
@@ -55,7 +55,7 @@ class SeedPairs:
         same = np.flatnonzero(seeds[1:] == seeds[:-1])
         starts = np.flatnonzero(np.diff(same, prepend=-2) > 1)
         runs = np.diff(np.append(starts, same.size)).astype(np.float64)
-        return float((runs * (runs + 1)).sum() / 2), _SEEDS
+        return float((runs * (runs + 1)).sum() / 2), SEEDS
 
     def _fold(self) -> Int64Array:
         bins = np.zeros(_BINS, np.int64) if self._bins is None else self._bins

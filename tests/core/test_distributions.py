@@ -14,7 +14,7 @@ from ldprecover.distributions import (
     split_law,
     upper_means,
 )
-from ldprecover.laws import IndependentSizes
+from ldprecover.protocols.laws import IndependentSizes
 
 
 @pytest.mark.parametrize("freedom", [3, 10, 40, 400])

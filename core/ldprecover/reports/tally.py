@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ldprecover._checks import check_whole, exact_sum, integers
 from ldprecover.errors import ParameterError
+from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.types import FloatArray, Int64Array, Reports
-
-if TYPE_CHECKING:
-    from ldprecover.protocols.oracle import FrequencyOracle
 
 
 @dataclass(frozen=True, eq=False)

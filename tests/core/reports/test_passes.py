@@ -11,9 +11,10 @@ from tests.core.recovery import poisoned_round
 from tests.core.recovery.poisoned_round import ORACLES, TARGETS, D, estimates_of
 
 from ldprecover import OUE, ParameterError, Recovery, RecoveryRequest, ReportError, Tally, recover
-from ldprecover.recovery import METHODS, RecoveryInputs, ReportSource, reports, run_method
+from ldprecover.recovery import METHODS, RecoveryInputs, run_method
 from ldprecover.recovery.methods.kmeans import two_means
 from ldprecover.recovery.methods.likelihood import counts_likelihood
+from ldprecover.reports import ReportSource, source
 
 OPTIONS = {"k-means": {"subsets": 5}, "ldprecover-km": {"subsets": 5}, "em": {"iterations": 6}}
 READING = [name for name, method in METHODS.items() if "reports" in method.needs]
@@ -30,7 +31,7 @@ ROWS = 1_000
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports of a round make many blocks, of 1000 each and a smaller one."""
-    monkeypatch.setattr(reports, "_CELLS", ROWS * D)
+    monkeypatch.setattr(source, "_CELLS", ROWS * D)
 
 
 def poisoned(protocol: str) -> np.ndarray:
@@ -207,6 +208,6 @@ def test_recovery_is_the_same_from_any_source(
     whole = recovered(protocol, name)
     for size in (333, 7_001):
         same(whole, recovered(protocol, name, in_arrays(rows, size)))
-    monkeypatch.setattr(reports, "_CELLS", 1 << 22)
+    monkeypatch.setattr(source, "_CELLS", 1 << 22)
     order = {"rtol": 1e-4, "atol": 1e-7} if name == "em" else {}
     same(whole, recovered(protocol, name), **order)
