@@ -88,6 +88,7 @@ CERTIFICATE: dict[str, Any] = {
             "possible": [0, 1],
         }
     ],
+    "sentences": {"answers": ["a leads."], "bound": "If …", "proven": None},
 }
 VERSION = {"version": "1", "kernels": "numpy", "verdict_reports": 0}
 ACCEPTED = {"round": "r1", "accepted": 2, "duplicate": False}
