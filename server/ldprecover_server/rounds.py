@@ -16,7 +16,7 @@ from ldprecover.rounds.parameters import TEXTS, check_texts
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_interface.rounds import NewForm, NewRound
 from ldprecover_server.access.access import Access
-from ldprecover_server.errors import RoundOfFormError
+from ldprecover_server.errors import BusyError, RoundOfFormError
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
 from ldprecover_server.storage.rounds import ImmutableFields
@@ -55,9 +55,8 @@ class Rounds:
         self._access = access
         self._max_domain_size = max_domain_size
         self._practice = practice
-        self._infos: Cache[str, RoundInfo] = Cache(_CACHE_SIZE, lambda info: 1)
-        self._ids: Cache[str, str] = Cache(_CACHE_SIZE, lambda id: 1)
-        """Ids by name, as last looked up."""
+        self._infos: Cache[str, RoundInfo] = Cache(2 * _CACHE_SIZE, lambda info: 1)
+        """Rounds by id, and by name as last looked up."""
         self._labels: Cache[int, bytes] = Cache(labels_bytes, len)
 
     def open(self, new: NewRound) -> tuple[StoredRound, RoundInfo]:
@@ -120,8 +119,9 @@ class Rounds:
 
     def delete(self, identifier: str) -> None:
         """Delete a round and all its reports. Raises RoundNotFoundError and RoundOfFormError."""
-        id = self._single(identifier).id
-        self._infos.remove(self._storage.deletion.delete(id).id)
+        round = self._single(identifier)
+        self._storage.deletion.delete(round.id)
+        self.evict(round)
 
     def mint(self, identifier: str, count: int) -> Iterator[str]:
         """Return new tickets of a round. Raises as `close` does, and ParameterError."""
@@ -207,25 +207,26 @@ class Rounds:
             **{name: getattr(round, name) for name in TEXTS},
         )
 
-    def cached(self, id: str) -> RoundInfo | None:
-        """Return a round by id from the cache alone.
+    def cached(self, identifier: str) -> RoundInfo | None:
+        """Return a round by id or name from the cache alone.
 
-        The entry may be stale; only a successful commit proves that the round still exists.
+        The entry may be stale, because another process may have deleted the round. Only a commit
+        proves that the round still exists.
         """
-        return self._infos.get(id)
+        return self._infos.get(identifier)
 
-    def cached_by_name(self, name: str) -> RoundInfo | None:
-        """Return the round that had this name at the last look-up, from the cache alone.
+    def require_current(self, identifier: str, round: RoundInfo) -> None:
+        """Raise BusyError if the name of a cached round is another's by now.
 
-        The entry may be stale; only a successful commit proves that it is current. An error may
-        concern a round that was deleted since, and the name may belong to another round.
+        An error about a submission then concerns the earlier round. Raises RoundNotFoundError too.
         """
-        id = self._ids.get(name)
-        return None if id is None else self.cached(id)
+        if self.find(identifier).id != round.id:
+            raise BusyError("another round has the name since a moment ago")
 
-    def evict(self, round: RoundInfo) -> None:
+    def evict(self, round: ImmutableFields) -> None:
         """Remove a deleted round from the cache."""
         self._infos.remove(round.id)
+        self._infos.remove(round.name)
 
     def page(self, limit: int, before: str | None) -> list[StoredRound]:
         """Return rounds, the latest first, of protocols that are not loaded too."""
@@ -248,7 +249,7 @@ class Rounds:
         rounds = self.form(identifier)
         self._storage.deletion.delete_form(str(rounds[0].form))
         for round in rounds:
-            self._infos.remove(round.id)
+            self.evict(round)
 
     def labels(self, round: RoundInfo) -> bytes:
         """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
@@ -264,11 +265,11 @@ class Rounds:
 
     def info(self, stored: StoredRound) -> RoundInfo:
         """Return the immutable part of a stored round. Raises PluginNotLoadedError."""
-        info = self.cached(stored.id)
+        info = self._infos.get(stored.id)
         if info is None:
             names = RoundInfo.__dataclass_fields__
             info = RoundInfo(**{name: getattr(stored, name) for name in names})
             self._infos.add(stored.id, info)
-        if self._ids.get(stored.name) != stored.id:
-            self._ids.add(stored.name, stored.id)
+        if self._infos.get(stored.name) is not info:
+            self._infos.add(stored.name, info)
         return info

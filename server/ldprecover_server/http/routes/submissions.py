@@ -17,11 +17,11 @@ from ldprecover.protocols import wire
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server.access.access import ANYONE, Sender
 from ldprecover_server.errors import (
-    BusyError,
     InternalError,
     InvalidParameterError,
     MethodNotAllowedError,
     ServiceError,
+    as_service_error,
 )
 from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
@@ -70,23 +70,16 @@ class SubmissionEndpoint:
             raise InvalidParameterError("reports have no query parameters")
         rounds = self._services.rounds
         identifier = scope["path_params"].get("round", CURRENT)
-        round = rounds.cached(identifier)
-        if round is not None:
-            return await self._submit_to(round, body)
-        round = rounds.cached_by_name(identifier)
-        if round is None:
-            round = await self._services.limits.submitting.run(rounds.find, identifier)
-            return await self._submit_to(round, body)
+        cached = rounds.cached(identifier)
+        look_up = self._services.limits.submitting.run
+        round = cached or await look_up(rounds.find, identifier)
         try:
             return await self._submit_to(round, body)
         except (ServiceError, LDPRecoverError) as error:
-            if (
-                isinstance(error, ServiceError) and error.type.status >= 500
-            ):  # it is sent again, whatever it was
-                raise
-            current = await self._services.limits.submitting.run(rounds.find, identifier)
-            if current.id != round.id:
-                raise BusyError("another round has the name since a moment ago") from None
+            # After a 5xx the submission is sent again anyway.
+            is_final = as_service_error(error).type.status < 500
+            if is_final and cached is not None and identifier != cached.id:
+                await look_up(rounds.require_current, identifier, cached)
             raise
 
     async def _submit_to(self, round: RoundInfo, body: Body) -> bytes:
