@@ -1,4 +1,4 @@
-"""Submissions on their way into the storage, and batches: counted, shuffled and sealed."""
+"""Submissions on their way into the storage, and batches of them: counted and shuffled."""
 
 import asyncio
 import hashlib
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import FrequencyOracle, Tally
-from ldprecover_server.storage import Batch, SealedBatch
+from ldprecover_server.storage import Batch
 
 _KEY_BYTES = 16
 _MANY_CELLS = 1 << 19  # hashed in 0.05 to 0.15 ms; a thread switch takes a fraction of it
@@ -82,41 +82,44 @@ class Submission:
         self.counted = Tally(self.oracle.summarise(reports), len(reports))
 
 
-def make_batch(seq: int, submissions: Sequence[Submission]) -> Batch:
-    """Return submissions to one round, hashed and counted before the transaction."""
-    for submission in submissions:
-        submission.hash()
-    whole = _seal(submissions)
+class SubmissionBatch(Batch):
+    """Submissions to one round, hashed, counted and shuffled before the transaction."""
 
-    def seal(positions: Sequence[int]) -> SealedBatch:
-        if len(positions) < len(submissions):
-            return _seal([submissions[i] for i in positions])
-        return whole
+    def __init__(self, submissions: Sequence[Submission]) -> None:
+        for submission in submissions:
+            submission.hash()
+        self.seq = submissions[0].seq
+        self.hashes = [(each.key, each.digest) for each in submissions]
+        self._submissions = submissions
+        self._rows = _rows_of(submissions)
 
-    return Batch(seq, [(each.key, each.digest) for each in submissions], seal)
+    def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
+        if len(positions) == len(self._submissions):
+            return self._rows
+        return _rows_of([self._submissions[i] for i in positions])
 
 
-def _seal(submissions: Sequence[Submission]) -> SealedBatch:
+def _rows_of(submissions: Sequence[Submission]) -> tuple[bytes, Tally]:
+    """Return the shuffled reports of submissions to one round, and their tally."""
     oracle = submissions[0].oracle
-    ahead = [submission for submission in submissions if submission.counted is not None]
-    others = [submission for submission in submissions if submission.counted is None]
-    pieces = [np.frombuffer(submission.packed, oracle.wire.dtype) for submission in ahead]
-    counted = [submission.counted for submission in ahead if submission.counted is not None]
+    pieces, tallies, others = [], [], []
+    for submission in submissions:
+        if submission.counted is None:
+            others.append(submission.packed)
+        else:
+            pieces.append(np.frombuffer(submission.packed, oracle.wire.dtype))
+            tallies.append(submission.counted)
     if others:
         # Joined as bytes, because numpy takes far longer for many small arrays.
-        packed = (
-            b"".join([submission.packed for submission in others])
-            if len(others) > 1
-            else others[0].packed
-        )
+        packed = others[0] if len(others) == 1 else b"".join(others)
         pieces.append(np.frombuffer(packed, oracle.wire.dtype))
-        counted.append(Tally(oracle.summarise(pieces[-1]), len(pieces[-1])))
-    tally = counted[0]
-    if len(counted) > 1:
-        summary = np.sum([part.summary for part in counted], axis=0)
-        tally = Tally(summary, sum(part.n for part in counted))
+        tallies.append(Tally(oracle.summarise(pieces[-1]), len(pieces[-1])))
+    tally = tallies[0]
+    if len(tallies) > 1:
+        summary = np.sum([each.summary for each in tallies], axis=0)
+        tally = Tally(summary, sum(each.n for each in tallies))
     # Shuffled, so that a report's position reveals nothing about its submission.
-    return SealedBatch(shuffled(pieces), tally)
+    return shuffled(pieces), tally
 
 
 def shuffled(pieces: Sequence[NDArray[Any]]) -> bytes:

@@ -8,6 +8,7 @@ import os
 import queue
 import threading
 import time
+from collections.abc import Sequence
 
 from ldprecover_server.errors import (
     InternalError,
@@ -18,7 +19,7 @@ from ldprecover_server.errors import (
     ServiceError,
     StoreUnavailableError,
 )
-from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Submission, make_batch
+from ldprecover_server.ingest.batches import GROUP_TALLY_BYTES, Submission, SubmissionBatch
 from ldprecover_server.limits import Timeouts
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.storage import Batch, Outcome, Storage
@@ -266,7 +267,7 @@ class Ingest:
         metrics = self._metrics
         results: Results = {}
         with metrics.counting_seconds.time():
-            batches = [make_batch(seq, submissions) for seq, submissions in by_round.items()]
+            batches = [SubmissionBatch(submissions) for submissions in by_round.values()]
         with metrics.commit_seconds.time():
             outcomes = self._commit_with_retries(batches)
         self._is_failing = False
@@ -281,7 +282,7 @@ class Ingest:
         metrics.reports.inc(sum(stored))
         return results
 
-    def _commit_with_retries(self, batches: list[Batch]) -> list[list[Outcome]]:
+    def _commit_with_retries(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
         """Commit; on an unknown outcome repeat the transaction, which finds what was stored."""
         end = time.monotonic() + self._waiting_seconds
         pause = _FIRST_PAUSE

@@ -1,6 +1,6 @@
 """Everything the service stores, in SQLite or Postgres, behind one `Storage`."""
 
-from ldprecover_server.storage.commit import Batch, Outcome, SealedBatch
+from ldprecover_server.storage.commit import Batch, Outcome
 from ldprecover_server.storage.keys import AccessKey, HashedKey
 from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import for_seconds
@@ -15,7 +15,6 @@ __all__ = [
     "Finding",
     "HashedKey",
     "Outcome",
-    "SealedBatch",
     "Storage",
     "StoredReports",
     "StoredRound",

@@ -20,15 +20,15 @@ tests/server/storage, but for the last.
 Durability is the database's: SQLite with synchronous=FULL, Postgres with synchronous_commit=on.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
 import sqlalchemy as sa
 
 from ldprecover.reports.tally import Tally
-from ldprecover_server.storage.database import CommitValues, Database
+from ldprecover_server.storage.database import Clock, Database, Repository
 from ldprecover_server.storage.encoding import (
     decode_tally,
     encode_counts,
@@ -48,34 +48,27 @@ class Outcome(Enum):
     GONE = auto()
 
 
-@dataclass(frozen=True)
-class SealedBatch:
-    """The rows that a batch adds to its round: shuffled packed reports and their tally."""
-
-    data: bytes
-    tally: Tally
-
-
-@dataclass(eq=False)
-class Batch:
+class Batch(ABC):
     """The submissions of one group to one round."""
 
     seq: int
     """The round's sequence number."""
     hashes: Sequence[tuple[bytes, bytes]]
     """Of each submission, in order of arrival: the hashes of its key and of its reports."""
-    seal: Callable[[Sequence[int]], SealedBatch]
-    """Returns the rows for the submissions at these positions."""
+
+    @abstractmethod
+    def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
+        """Return the shuffled packed reports of the submissions at these positions; their tally."""
 
 
-class Commit:
+class Commit(Repository):
     """Commits groups of submissions to one database.
 
     Its statements are built once, because building them costs more than running them.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, clock: Clock) -> None:
+        super().__init__(database, clock)
         # Literals, because a statement's parameters are limited.
         seqs: sa.BindParameter[int] = sa.bindparam("seqs", expanding=True, literal_execute=True)
         # FOR SHARE makes a process that closes a round wait for this commit. SQLite does so with
@@ -102,8 +95,8 @@ class Commit:
         self._last_writer = (-1, -1)
         """The process number and connection generation that wrote `_last_tallies`."""
 
-    def __call__(self, batches: Sequence[Batch], hour: int) -> list[list[Outcome]]:
-        """Store the batches in one transaction; return each submission's outcome.
+    def __call__(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
+        """Store the batches in one durable transaction; return each submission's outcome.
 
         Calling it again after an unknown outcome is safe: submissions that were stored are found
         as duplicates. All rounds share each statement, because after a statement the thread waits
@@ -113,47 +106,45 @@ class Commit:
         # A remembered tally saves reading the row. Only tallies of a finished commit are
         # remembered, and the one statement checks that the row still has their count and token.
         last_tallies, self._last_tallies = self._last_tallies, {}
-        process, generation = self._database.process, self._database.generation
+        process, generation = self.database.process, self.database.generation
         if len(batches) == 1 and self._last_writer == (process, generation):
             batch = batches[0]
-            tally = self._commit_in_one_statement(batch, hour, last_tallies.get(batch.seq))
+            tally = self._commit_in_one_statement(batch, last_tallies.get(batch.seq))
             if tally is not None:
                 self._last_tallies = {batch.seq: tally}
                 return [[Outcome.STORED] * len(batch.hashes)]
-        with self._database.write() as connection:
-            generation = self._database.generation  # the connection may be a new one
-            outcomes, sealed = self._store(connection, batches, hour)
-            new_tallies = self._add(connection, process, sealed) if sealed else {}
+        with self.database.write() as connection:
+            generation = self.database.generation  # the connection may be a new one
+            outcomes, added = self._store(connection, batches)
+            new_tallies = self._add(connection, process, added) if added else {}
         self._last_tallies, self._last_writer = new_tallies, (process, generation)
         return outcomes
 
-    def _commit_in_one_statement(
-        self, batch: Batch, hour: int, last_tally: Tally | None
-    ) -> Tally | None:
+    def _commit_in_one_statement(self, batch: Batch, last_tally: Tally | None) -> Tally | None:
         """Store a batch of new submissions; return the new tally, or None if nothing was stored."""
         digests = dict(sorted(_encoded(batch)))
         if last_tally is None or len(digests) < len(batch.hashes):
             return None
-        sealed = batch.seal(range(len(digests)))
-        tally = last_tally + sealed.tally
-        values = CommitValues(
-            round=batch.seq,
-            process=self._last_writer[0],
-            token=self._database.token,
-            generation=self._last_writer[1],
-            keys=digests,
-            hour=hour,
-            n=sealed.tally.n,
-            data=sealed.data,
-            n_before=last_tally.n,
-            n_after=tally.n,
-            counts=encode_counts(tally),
-        )
-        return tally if self._database.commit_in_one_statement(values) else None
+        data, added = batch.rows(range(len(digests)))
+        tally = last_tally + added
+        process, generation = self._last_writer
+        values: dict[str, int | bytes] = {
+            "round": batch.seq,
+            "process": process,
+            "token": self.database.token,
+            "hour": self.hour(),
+            "n": added.n,
+            "data": data,
+            "n_before": last_tally.n,
+            "n_after": tally.n,
+            "counts": encode_counts(tally),
+        }
+        is_stored = self.database.commit_in_one_statement(digests, values, generation)
+        return tally if is_stored else None
 
     def _store(
-        self, connection: sa.Connection, batches: Sequence[Batch], hour: int
-    ) -> tuple[list[list[Outcome]], dict[int, SealedBatch]]:
+        self, connection: sa.Connection, batches: Sequence[Batch]
+    ) -> tuple[list[list[Outcome]], dict[int, Tally]]:
         """Store keys and segments; return the outcomes, and what to add to each tally."""
         seqs = {"seqs": [batch.seq for batch in batches]}
         states = {
@@ -173,10 +164,10 @@ class Commit:
         inserted: set[bytes] = set()
         if new_keys:
             new_digests = {key: digests[key] for key in sorted(new_keys)}
-            inserted = self._database.insert_submission_keys(connection, new_digests)
+            inserted = self.database.insert_submission_keys(connection, new_digests)
         stored = {key: digests[key] for key in inserted}
         if others := [key for key in digests if key not in inserted]:
-            stored |= self._database.find_submission_keys(connection, others)
+            stored |= self.database.find_submission_keys(connection, others)
 
         def outcome_of(key: bytes, digest: bytes) -> Outcome:
             if key in inserted:
@@ -187,29 +178,30 @@ class Commit:
             return Outcome.DUPLICATE if stored[key] == digest else Outcome.KEY_REUSED
 
         outcomes: list[list[Outcome]] = []
-        sealed: dict[int, SealedBatch] = {}
+        added: dict[int, Tally] = {}
+        segment_rows = []
         for batch in batches:
             if batch.seq not in states:
                 outcomes.append([Outcome.GONE] * len(batch.hashes))
                 continue
             outcomes.append([outcome_of(*each) for each in submissions[batch.seq]])
             new = [i for i, outcome in enumerate(outcomes[-1]) if outcome is Outcome.STORED]
-            if new:
-                sealed[batch.seq] = batch.seal(new)
-        # With the retention none no report is stored, only counted.
-        segment_rows = [
-            {"round": seq, "hour": hour, "n": each.tally.n, "data": each.data}
-            for seq, each in sealed.items()
-            if states[seq].retention != "none"
-        ]
+            if not new:
+                continue
+            data, tally = batch.rows(new)
+            added[batch.seq] = tally
+            # With the retention none no report is stored, only counted.
+            if states[batch.seq].retention != "none":
+                segment = {"round": batch.seq, "hour": self.hour(), "n": tally.n, "data": data}
+                segment_rows.append(segment)
         if segment_rows:
             connection.execute(self._insert_segments, segment_rows)
-        return outcomes, sealed
+        return outcomes, added
 
     def _add(
-        self, connection: sa.Connection, process: int, sealed: Mapping[int, SealedBatch]
+        self, connection: sa.Connection, process: int, added: Mapping[int, Tally]
     ) -> dict[int, Tally]:
-        """Add batches to the process's tallies of their rounds; return the new tallies."""
+        """Add to the process's tallies of the rounds; return the new tallies."""
 
         def row_of(seq: int, tally: Tally) -> dict[str, Any]:
             return {
@@ -217,13 +209,13 @@ class Commit:
                 "process": process,
                 "n": tally.n,
                 "counts": encode_counts(tally),
-                "token": self._database.token,
+                "token": self.database.token,
             }
 
-        new_tallies = {seq: each.tally for seq, each in sealed.items()}
-        locked = self._locked(connection, process, sealed)
-        if absent := sorted(sealed.keys() - locked.keys()):
-            rows = [row_of(seq, sealed[seq].tally) for seq in absent]
+        new_tallies = dict(added)
+        locked = self._locked(connection, process, added)
+        if absent := sorted(added.keys() - locked.keys()):
+            rows = [row_of(seq, added[seq]) for seq in absent]
             inserted = set(connection.scalars(self._insert_tallies, rows))
             # Another process with this number may have inserted rows first.
             if taken := [seq for seq in absent if seq not in inserted]:
@@ -231,7 +223,7 @@ class Commit:
         rows = []
         for seq in [*locked]:
             n, counts = locked.pop(seq)
-            new_tallies[seq] = decode_tally(counts, n) + sealed[seq].tally
+            new_tallies[seq] = decode_tally(counts, n) + added[seq]
             rows.append(row_of(seq, new_tallies[seq]))
         if rows:
             connection.execute(self._update_tallies, rows)

@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -24,27 +24,6 @@ _log = logging.getLogger(__name__)
 _WRITE = "ldprecover_write"
 _SLICE_BYTES = 1 << 20
 _REPEAT_SECONDS = 1.0  # the same error is logged at most once in this time
-
-
-@dataclass(frozen=True)
-class CommitValues:
-    """The rows of one batch: new keys, one segment and the new tally of `process`.
-
-    The tally row must hold `n_before` reports under `token`. `generation` is that of the database's
-    connections when the tally was read.
-    """
-
-    round: int
-    process: int
-    token: bytes
-    generation: int
-    keys: Mapping[bytes, bytes]  # encoded keys in ascending order, with their digests
-    hour: int
-    n: int
-    data: bytes
-    n_before: int
-    n_after: int
-    counts: bytes
 
 
 class Database(ABC):
@@ -116,8 +95,15 @@ class Database(ABC):
     ) -> set[bytes]:
         """Insert new submission keys with their digests, in this order; return the new ones."""
 
-    def commit_in_one_statement(self, values: CommitValues) -> bool:
-        """Commit a batch in one statement; return False, with nothing stored, on any conflict."""
+    def commit_in_one_statement(
+        self, digests: Mapping[bytes, bytes], values: Mapping[str, int | bytes], generation: int
+    ) -> bool:
+        """Commit a batch in one statement; return False, with nothing stored, on any conflict.
+
+        `digests` are those of the new keys, both encoded, in ascending order of the keys. `values`
+        are the other parameters of the statement. `generation` is that of the connections when the
+        tally was read.
+        """
         return False
 
     def free_bytes(self) -> int | None:
@@ -310,6 +296,11 @@ class PinnedConnection:
 
 
 Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Return the time now."""
+    return datetime.now(UTC)
 
 
 @dataclass(eq=False)

@@ -3,8 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
@@ -12,8 +11,8 @@ from sqlalchemy.exc import ArgumentError
 from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.storage import migrations
 from ldprecover_server.storage.backends.sqlite import SQLite
-from ldprecover_server.storage.commit import Batch, Commit, Outcome
-from ldprecover_server.storage.database import Clock, Database, Repository
+from ldprecover_server.storage.commit import Commit
+from ldprecover_server.storage.database import Clock, Database, Repository, utc_now
 from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
@@ -46,13 +45,13 @@ class Storage(Repository):
         *,
         pool_size: int = 10,
         statement_seconds: float | None = None,
-        clock: Clock = lambda: datetime.now(UTC),
+        clock: Clock = utc_now,
     ) -> None:
         database = _connect(url, pool_size, statement_seconds)
         super().__init__(database, clock)
         self.is_checked = False
         """Whether its tables were read and written when the server started."""
-        self._commit = Commit(database)
+        self.commit = Commit(database, clock)
         self.rounds = Rounds(database, clock)
         self.segments = Segments(database, clock)
         self.keys = Keys(database, clock)
@@ -118,10 +117,6 @@ class Storage(Repository):
                 connection.execute(sa.delete(secrets).where(secrets.c.name == probe["name"]))
             else:
                 self.database.write_nothing(connection)
-
-    def commit(self, batches: Sequence[Batch]) -> list[list[Outcome]]:
-        """Store submissions durably, each exactly once; return the outcomes in the given order."""
-        return self._commit(batches, self.hour())
 
     def check(self) -> list[Finding]:
         """Return what in the database does not agree. Raises StoreUnavailableError."""

@@ -1,4 +1,4 @@
-"""Batches of submissions: what is sealed of them, and what of it waits counted."""
+"""Batches of submissions: their rows, and what of them waits counted."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ldprecover import Tally, frequency_oracle
 from ldprecover.protocols import wire
-from ldprecover_server.ingest.batches import Submission, make_batch
+from ldprecover_server.ingest.batches import Submission, SubmissionBatch
 
 
 @settings(deadline=None)
@@ -24,12 +24,12 @@ def test_batch_is_independent_of_counting_ahead(sent: list[tuple[int, bool]], se
         submissions.append(submission)
         if is_ahead:
             submission.count()
-    batch = make_batch(1, submissions)
+    batch = SubmissionBatch(submissions)
     for fresh in (range(len(sent)), range(len(sent) // 2, len(sent))):
         reports = np.concatenate([everything[i] for i in fresh])
-        sealed = batch.seal(fresh)
-        assert sealed.tally == Tally.of(oracle, reports)
-        stored = np.frombuffer(sealed.data, oracle.wire.dtype)
+        data, tally = batch.rows(fresh)
+        assert tally == Tally.of(oracle, reports)
+        stored = np.frombuffer(data, oracle.wire.dtype)
         assert sorted(stored.tolist()) == sorted(reports.tolist())
 
 

@@ -47,7 +47,7 @@ class Commits:
         self.after: list[BaseException] = []
         self.first = threading.Event()
         self._commit = app.storage.commit
-        app.storage.commit = self  # type: ignore[method-assign]
+        app.storage.commit = self  # type: ignore[assignment]
 
     def __call__(self, batches: Any) -> Any:
         self.sizes.append(sum(len(batch.hashes) for batch in batches))

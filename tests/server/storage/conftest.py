@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase
 
 from ldprecover import RoundParameters, Tally
-from ldprecover_server.storage import Batch, Outcome, SealedBatch, Storage
+from ldprecover_server.storage import Batch, Outcome, Storage
 from ldprecover_server.storage.encoding import encode_digest, encode_key
 from ldprecover_server.storage.maintenance.chunks import HasTime
 from ldprecover_server.storage.schema import rounds, segments
@@ -76,14 +76,14 @@ class Group(Batch):
     """GRR submissions to one round that are to be committed together."""
 
     def __init__(self, seq: int, submissions: Sequence[Submitted]) -> None:
-        hashes = [(each.key, each.digest) for each in submissions]
-        super().__init__(seq, hashes, lambda positions: self.rows(positions))
+        self.seq = seq
+        self.hashes = [(each.key, each.digest) for each in submissions]
         self.submissions = submissions
 
-    def rows(self, positions: Sequence[int]) -> SealedBatch:
+    def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
         items = [item for i in positions for item in self.submissions[i].items]
         reports = np.array(items, dtype="<u4")
-        return SealedBatch(reports.tobytes(), Tally.of(PARAMETERS.oracle, reports))
+        return reports.tobytes(), Tally.of(PARAMETERS.oracle, reports)
 
 
 def open_round(storage: Storage, parameters: RoundParameters = PARAMETERS, **options: Any) -> int:

@@ -10,7 +10,7 @@ from tests.server.storage.conftest import PARAMETERS, Group, Submitted, commit
 
 from ldprecover import RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_server.storage import Finding, SealedBatch, Storage
+from ldprecover_server.storage import Finding, Storage
 from ldprecover_server.storage.encoding import encode_key, in_round
 from ldprecover_server.storage.schema import labels, rounds, segments, submission_keys, tallies
 
@@ -31,8 +31,8 @@ def whole(storage: Storage) -> Storage:
     storage.rounds.close("closed")
 
     class OlhGroup(Group):
-        def rows(self, positions: Sequence[int]) -> SealedBatch:
-            return SealedBatch(reports.tobytes(), Tally.of(parameters.oracle, reports))
+        def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
+            return reports.tobytes(), Tally.of(parameters.oracle, reports)
 
     items = ("\u00e9", "e\u0301", 301 * "c")  # as an earlier version took them
     parameters = RoundParameters("olh", 1.0, items, 4, stored=True)

@@ -47,12 +47,12 @@ class Pair:
         for storage in self.storages:
             commit = storage.database.commit_in_one_statement
 
-            def count(values: Any, commit: Any = commit) -> bool:
-                is_stored = one_statement and commit(values)
+            def count(*values: Any, commit: Any = commit) -> bool:
+                is_stored = one_statement and commit(*values)
                 self.stored += is_stored
                 return is_stored
 
-            storage.database.commit_in_one_statement = count  # type: ignore[method-assign]
+            storage.database.commit_in_one_statement = count  # type: ignore[assignment, method-assign]
 
     def close(self) -> None:
         for storage in self.storages:

@@ -33,7 +33,7 @@ from ldprecover_server.errors import (
     RoundNotFoundError,
     StoreUnavailableError,
 )
-from ldprecover_server.storage import Outcome, SealedBatch, Storage, decode_labels
+from ldprecover_server.storage import Outcome, Storage, decode_labels
 from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.encoding import encode_counts, in_round
 from ldprecover_server.storage.schema import submission_keys, tallies
@@ -84,7 +84,7 @@ def test_read_transaction_sees_one_moment(storage: Storage) -> None:
 class Torn(Group):
     """A group whose commit fails midway."""
 
-    def rows(self, positions: Sequence[int]) -> SealedBatch:
+    def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
         raise ZeroDivisionError
 
 
@@ -344,8 +344,8 @@ def test_counts_take_four_bytes_and_eight_from_2_to_the_32(storage: Storage) -> 
     class Counted(Group):
         tally: Tally
 
-        def rows(self, positions: Sequence[int]) -> SealedBatch:
-            return SealedBatch(b"", self.tally)
+        def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
+            return b"", self.tally
 
     seq = open_round(storage, retention="none")
     query = sa.select(tallies.c.counts).where(tallies.c.round == seq)

@@ -8,14 +8,14 @@ import sqlalchemy as sa
 from tests.server.storage.conftest import Group, OpenStorage, Submitted, open_round
 
 from ldprecover import Tally
-from ldprecover_server.storage import Outcome, SealedBatch
+from ldprecover_server.storage import Outcome
 
 
 class Wide(Group):
     """One report of 400 items: its tally nearly fills the maximum size of a row."""
 
-    def rows(self, positions: Sequence[int]) -> SealedBatch:
-        return SealedBatch(b"", Tally(np.ones(400, dtype="<i8"), 1))
+    def rows(self, positions: Sequence[int]) -> tuple[bytes, Tally]:
+        return b"", Tally(np.ones(400, dtype="<i8"), 1)
 
 
 @pytest.mark.postgres

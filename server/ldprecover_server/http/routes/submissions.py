@@ -72,14 +72,16 @@ class SubmissionEndpoint:
         identifier = scope["path_params"].get("round", CURRENT)
         cached = rounds.cached(identifier)
         look_up = self._services.limits.submitting.run
-        round = cached or await look_up(rounds.find, identifier)
+        round = cached
+        if round is None:
+            round = await look_up(rounds.find, identifier)
         try:
             return await self._submit_to(round, body)
         except (ServiceError, LDPRecoverError) as error:
             # After a 5xx the submission is sent again anyway.
             is_final = as_service_error(error).type.status < 500
-            if is_final and cached is not None and identifier != cached.id:
-                await look_up(rounds.require_current, identifier, cached)
+            if is_final and cached is not None and identifier != round.id:
+                await look_up(rounds.require_current, identifier, round)
             raise
 
     async def _submit_to(self, round: RoundInfo, body: Body) -> bytes:

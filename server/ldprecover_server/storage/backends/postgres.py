@@ -18,7 +18,7 @@ from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_commit import PostgresCommit
 from ldprecover_server.storage.backends.postgres_settings import open_sessions
 from ldprecover_server.storage.backends.postgres_timeouts import LOST, PING_SECONDS, Session
-from ldprecover_server.storage.database import CommitValues, Database
+from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import DIGEST_BYTES
 from ldprecover_server.storage.schema import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
 
@@ -168,11 +168,13 @@ class Postgres(Database):
         # Chunks are found by index, whatever the table's statistics suggest.
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
 
-    def commit_in_one_statement(self, values: CommitValues) -> bool:
+    def commit_in_one_statement(
+        self, digests: Mapping[bytes, bytes], values: Mapping[str, int | bytes], generation: int
+    ) -> bool:
         with self.translated_errors():
             # On a new connection the database may have lost this process's last commit: a failover.
-            is_current = self.one_statement.begin() == values.generation
-            return is_current and self.one_statement.commit(values)
+            is_current = self.one_statement.begin() == generation
+            return is_current and self.one_statement.commit(digests, values)
 
     def close(self) -> None:
         self._claimed = False

@@ -3,15 +3,15 @@
 import re
 import struct
 import time
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import cast
 
 import psycopg
 import sqlalchemy as sa
 
 from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
 from ldprecover_server.storage.backends.postgres_timeouts import LOST, Prepared, Session
-from ldprecover_server.storage.database import CommitValues, PinnedConnection
+from ldprecover_server.storage.database import PinnedConnection
 from ldprecover_server.storage.one_statement import ABORTED, POSTGRES
 
 _BYTEA, _INT8 = (psycopg.postgres.types[name].oid for name in ("bytea", "int8"))
@@ -56,11 +56,21 @@ class PostgresCommit:
         self._generation = self._current_generation()
         return self._generation
 
-    def commit(self, values: CommitValues) -> bool:
+    def commit(self, digests: Mapping[bytes, bytes], values: Mapping[str, int | bytes]) -> bool:
         """Commit a batch; return False, with nothing stored, on any conflict. Raises DBAPIError."""
         session = self.session
+        parameters = {
+            **values,
+            "submissions": len(digests),
+            "keys": Uuids(digests).binary,
+            "digests": Bigints(digests.values()).binary,
+        }
+        encoded = []
+        for name in _NAMES:
+            value = parameters[name]
+            encoded.append(value if isinstance(value, bytes) else _int8(value))
         try:
-            return session.run(_STATEMENT, _binary(values)) == _STORED
+            return session.run(_STATEMENT, encoded) == _STORED
         except psycopg.Error as error:
             if error.sqlstate == ABORTED:
                 return False
@@ -77,13 +87,3 @@ class PostgresCommit:
     def session(self) -> Session:
         """The pinned session."""
         return cast(Session, self._pinned.get())
-
-
-def _binary(values: CommitValues) -> list[bytes]:
-    by_name: dict[str, Any] = {
-        **vars(values),
-        "keys": Uuids(values.keys).binary,
-        "digests": Bigints(values.keys.values()).binary,
-        "submissions": len(values.keys),
-    }
-    return [value if isinstance(value := by_name[name], bytes) else _int8(value) for name in _NAMES]

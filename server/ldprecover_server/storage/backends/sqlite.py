@@ -20,7 +20,7 @@ from ldprecover_server.errors import (
     ServiceError,
     StoreUnavailableError,
 )
-from ldprecover_server.storage.database import CommitValues, Database, PinnedConnection, is_write
+from ldprecover_server.storage.database import Database, PinnedConnection, is_write
 from ldprecover_server.storage.one_statement import SQLITE, SQLITE_SETUP
 
 _log = logging.getLogger(__name__)
@@ -216,12 +216,14 @@ class SQLite(Database):
             connection.exec_driver_sql(_INSERT_KEYS, values)
         return set(new)
 
-    def commit_in_one_statement(self, values: CommitValues) -> bool:
+    def commit_in_one_statement(
+        self, digests: Mapping[bytes, bytes], values: Mapping[str, Any], generation: int
+    ) -> bool:
         parameters = {
-            **vars(values),
-            "submissions": len(values.keys),
-            "keys": b"".join(values.keys),
-            "digests": b"".join(values.keys.values()),
+            **values,
+            "submissions": len(digests),
+            "keys": b"".join(digests),
+            "digests": b"".join(digests.values()),
         }
         with self.translated_errors():
             self._check_same()
@@ -232,7 +234,7 @@ class SQLite(Database):
             except sqlite3.Error as error:
                 raise self._pinned.translate(error, is_lost=False) from error
             self._check_same()
-        self._count_pages(len(values.keys), len(values.data) + len(values.counts))
+        self._count_pages(len(digests), len(values["data"]) + len(values["counts"]))
         return True
 
     def write_nothing(self, connection: sa.Connection) -> None:
