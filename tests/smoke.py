@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 import httpx
 
 from ldprecover_cli.app import run
-from ldprecover_cli.demo.server import demo_server
+from ldprecover_cli.practice.server import practice_server
 from ldprecover_client import Client, Ledger, Reporter
-from ldprecover_experiments import DemoSettings
 
 PACKAGES = (
     "ldprecover",
@@ -42,7 +41,7 @@ def serve_a_round(folder: Path) -> None:
     """Open a round on a server, report to it, recover its frequencies, and read all documents."""
     items = ["tea", "coffee", "water"]
     ledger = Ledger(folder / "ledger.db")
-    with demo_server(DemoSettings()) as server, Client(server.url, key=server.key) as client:
+    with practice_server("demo") as server, Client(server.url, key=server.key) as client:
         client.open_round(protocol="olh", epsilon=1.0, items=items, name="drinks")
         Reporter(client, "drinks", ledger=ledger).report("tea")
         client.close_round("drinks")

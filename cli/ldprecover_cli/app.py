@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ldprecover_cli import admin, file, plan, result, round, send, sim, study, survey
-from ldprecover_cli.classroom.command import classroom
+from ldprecover_cli.classroom import classroom
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import summary

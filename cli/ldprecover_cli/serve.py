@@ -60,7 +60,7 @@ def _show_all(ctx: Context, requested: bool) -> None:
 
 def run_server(*, open_page: bool = False, help_all: bool = False, **options: Any) -> None:
     """Serve with these settings, and defaults for the others, until SIGINT or SIGTERM."""
-    with _translate_errors(), ExitStack() as stack:
+    with server_errors(), ExitStack() as stack:
 
         def show(link: str) -> None:
             # By its default action SIGINT would leave the file of the link behind.
@@ -75,7 +75,7 @@ def run_server(*, open_page: bool = False, help_all: bool = False, **options: An
 @contextmanager
 def database(url: str | None) -> Iterator[Settings]:
     """Yield the settings of a database; errors of the server become errors of the command."""
-    with _translate_errors():
+    with server_errors():
         yield _settings({"database_url": url})
 
 
@@ -113,7 +113,8 @@ def _option(name: str, field: FieldInfo) -> Parameter:
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
+def server_errors() -> Iterator[None]:
+    """Turn errors of the server into errors of the command."""
     try:
         yield
     except (ConfigurationError, ParameterError) as error:

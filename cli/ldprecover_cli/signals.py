@@ -19,3 +19,22 @@ def end_on_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Delay SIGINT, SIGTERM and SIGHUP until the end of the block, then raise the first one."""
+    received: list[int] = []
+
+    def delay(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, delay) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if received:
+            signal.raise_signal(received[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import ldprecover
-from ldprecover_cli.demo.server import demo_server
+from ldprecover_cli.practice.server import practice_server
 from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 
@@ -28,9 +28,8 @@ def draw_five_lines() -> None:
 def main() -> None:
     """Play the demo's round with OUE, and look at it and at the planner."""
     draw_five_lines()
-    settings = DemoSettings(protocol="oue")
-    demo = Demo(settings)
-    with demo_server(settings) as server, sync_playwright() as driver:
+    demo = Demo(DemoSettings(protocol="oue"))
+    with practice_server("demo") as server, sync_playwright() as driver:
         demo.on(server.url, server.key, name="cities")
         with Client(server.url, key=server.key) as client:
             client.close_round("cities")

@@ -73,7 +73,7 @@ def serve(settings: Settings, open_page: Callable[[str], object] | None = None) 
     Raises ConfigurationError for settings that cannot work.
     """
     _load_plugins(settings)
-    _raise_file_limit()
+    raise_file_limit()
     is_single = settings.workers == 1
     if open_page and not settings.is_local:
         raise ConfigurationError(
@@ -86,7 +86,7 @@ def serve(settings: Settings, open_page: Callable[[str], object] | None = None) 
         )
     link_key = f"ldp-{secrets.token_urlsafe(32)}" if open_page else None
     with (
-        _listen(settings.host, settings.port) as listener,
+        listen(settings.host, settings.port) as listener,
         contextlib.closing(_storage(settings)) as storage,
     ):
         if not is_single and storage.database.dialect == "sqlite":
@@ -143,7 +143,7 @@ def _warn_of_slow_cookies() -> None:
         )
 
 
-def _raise_file_limit() -> None:
+def raise_file_limit() -> None:
     """Raise the soft limit on open files as far as necessary and allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
@@ -298,7 +298,8 @@ def _print_stopping() -> None:
         os.write(1, b"Stopping: requests in progress finish first.\n")
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens with the server's limits. Raises ConfigurationError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.conftest import ServerProcess
 from tests.forked import start_python
@@ -162,6 +163,28 @@ def watched(forking: None) -> Iterator[Callable[..., Watched]]:
         yield lambda *words, **options: stack.enter_context(
             contextlib.closing(Watched(*words, **options))
         )
+
+
+@pytest.fixture
+def temporary(forking: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder for temporary files. Its name is in the environment of every process below.
+
+    They count with numpy, to the same bits, and need not import numba.
+    """
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setenv("LDPRECOVER_KERNELS", "numpy")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def assert_nothing_remains(temporary: Path) -> None:
+    """Neither files nor processes that were started with this temporary folder remain."""
+    processes = psutil.process_iter(["environ"])
+    folders = [(process.info["environ"] or {}).get("TMPDIR") for process in processes]
+    assert list(temporary.iterdir()) == []
+    assert str(temporary) not in folders
 
 
 @pytest.fixture

@@ -1,35 +1,40 @@
 """A class: the teacher's panel on this machine, and phones on the network over plain http."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from tests.page.conftest import Visitor, check_looks, expect, overflow, serious
 
-from ldprecover_cli.classroom.server import ClassServer, class_server, network_address
+from ldprecover_cli.practice.lesson import Lesson
+from ldprecover_cli.practice.network import network_address
+from ldprecover_cli.practice.server import PracticeServer, practice_server
 from ldprecover_client import Client, submit_reports
+from ldprecover_interface.rounds import NewRound
 
 CAR = "by car".ljust(300, "x")  # as long as a label may be
 
 
 @pytest.fixture
-def lesson(tmp_path: Path) -> Iterator[ClassServer]:
+def server() -> Iterator[PracticeServer]:
     address = network_address()
     if address is None:
         pytest.skip("this machine has no network")
     items = ["on foot", CAR]
-    round = {"question": "How?", "items": items, "protocol": "grr", "epsilon": 4.0}
-    with class_server(tmp_path / "class.db", address, 0, round) as server:
+    new = NewRound(
+        name="class", practice=True, question="How?", items=items, protocol="grr", epsilon=4.0
+    )
+    with practice_server("class", practice=True, address=address) as server:
+        Lesson(server, new)
         yield server
 
 
 def test_phone_answers_and_the_teacher_attacks_and_recovers(
-    lesson: ClassServer, new_visitor: Callable[..., Visitor]
+    server: PracticeServer, new_visitor: Callable[..., Visitor]
 ) -> None:
-    page = new_visitor(lesson.url).open(lesson.link.removeprefix(f"{lesson.url}/"))
+    page = new_visitor(server.url).open(server.link.removeprefix(f"{server.url}/"))
     panel = page.get_by_role("region", name="Class")
     expect(panel).to_contain_text("0 reports")
-    phone = new_visitor(lesson.students)
+    phone = new_visitor(server.public)
     survey = phone.open("", width=390)
     assert survey.evaluate("isSecureContext") is False
     expect(survey.get_by_text("others on this network")).to_be_visible()
@@ -42,7 +47,7 @@ def test_phone_answers_and_the_teacher_attacks_and_recovers(
     faking.get_by_role("button", name=CAR).click()
     expect(faking.get_by_role("status")).to_have_text(f"Sent: a fake report that raises “{CAR}”.")
     assert (overflow(faking), serious(faking)) == (0, [])
-    with Client(lesson.url, key=lesson.key) as client:
+    with Client(server.url, key=server.key) as client:
         reports = client.parameters("class").parameters.oracle.encode([0] * 6)
         submit_reports(client, "class", reports)
 

@@ -1,15 +1,16 @@
 """The panel "Play an attack" on the page of a demo."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.demo.conftest import token_of
+from tests.cli.practice.conftest import token_of
 from tests.conftest import ServerProcess
 from tests.page.conftest import Visit, Visitor, check_looks, expect
 
-from ldprecover_cli.demo.server import DemoServer, demo_server
-from ldprecover_client import Client
+from ldprecover_cli.practice.plays import Plays
+from ldprecover_cli.practice.server import PracticeServer, practice_server
 from ldprecover_experiments import Demo, DemoSettings
 
 if TYPE_CHECKING:
@@ -17,24 +18,30 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def demo() -> Iterator[DemoServer]:
-    """A demo's server after the demo."""
-    settings = DemoSettings(users=3000, protocol="grr", epsilon=3.0, targets=3)
-    with demo_server(settings) as server:
-        server.plays.finish("demo", Demo(settings).on(server.url, server.key))
-        with Client(server.url, key=server.key) as client:
-            client.close_round("demo")
+def demo() -> Iterator[PracticeServer]:
+    with practice_server("demo") as server:
         yield server
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plays(demo: PracticeServer) -> Iterator[Plays]:
+    """The plays of a demo's server after the demo."""
+    settings = DemoSettings(users=3000, protocol="grr", epsilon=3.0, targets=3)
+    with closing(Plays(demo, settings)) as plays:
+        plays.finish("demo", Demo(settings).on(demo.url, demo.key))
+        yield plays
 
 
 def panel(page: "Page") -> "Locator":
     return page.get_by_role("region", name="Play an attack")
 
 
-def test_play_leads_to_its_round_and_verdict(demo: DemoServer, visit: Visit) -> None:
+def test_play_leads_to_its_round_and_verdict(
+    demo: PracticeServer, plays: Plays, visit: Visit
+) -> None:
     visitor = visit(demo.url)
     page = visitor.open(demo.link.removeprefix(f"{demo.url}/"))
-    score = demo.plays.state("demo")["score"]
+    score = plays.state("demo")["score"]
     expect(panel(page).locator(".lead")).to_have_text(score["headline"])
     expect(panel(page).get_by_label("Fake reports, % of all")).to_have_value("5")
     page.get_by_label("Fake reports, % of all").fill("20")
@@ -42,8 +49,7 @@ def test_play_leads_to_its_round_and_verdict(demo: DemoServer, visit: Visit) -> 
     panel(page).get_by_role("button", name="Play it").click()
     page.wait_for_url(lambda url: "/rounds/grr-" in url)
     expect(panel(page).locator(".lead")).to_contain_text("than projection alone", timeout=60_000)
-    name = page.locator("h1").inner_text()
-    state = demo.plays.state(name)
+    state = plays.state(page.locator("h1").inner_text())
     assert (state["settings"]["beta"], state["settings"]["targets"]) == (0.2, 2)
     details = panel(page).get_by_role("listitem")
     expect(details).to_have_count(len(state["score"]["details"]) + 1)
@@ -54,20 +60,22 @@ def test_play_leads_to_its_round_and_verdict(demo: DemoServer, visit: Visit) -> 
     expect(page.get_by_role("table", name="Scores against the truth")).to_be_visible()
     check_looks(page)
     expect(page.get_by_role("button", name="Key: admin")).to_be_visible()
-    secrets = (token_of(demo.link), demo.key)
+    secrets = (token_of(demo), demo.key)
     assert not any(secret in url for url in visitor.requests for secret in secrets)
 
 
-def test_each_attack_has_a_sentence_and_its_fields(demo: DemoServer, visit: Visit) -> None:
+def test_each_attack_has_a_sentence_and_its_fields(
+    demo: PracticeServer, plays: Plays, visit: Visit
+) -> None:
     page = visit(demo.url).open(demo.link.removeprefix(f"{demo.url}/"))
     attack = page.get_by_role("combobox", name="Attack", exact=True)
-    for name, words in demo.plays.state("demo")["attacks"].items():
+    for name, words in plays.state("demo")["attacks"].items():
         attack.select_option(name)
         expect(attack).to_have_accessible_description(words["sentence"])
         expect(page.get_by_label("Targets")).to_be_visible(visible=words["targeted"])
 
 
-def test_invalid_play_shows_why(demo: DemoServer, visit: Visit) -> None:
+def test_invalid_play_shows_why(demo: PracticeServer, visit: Visit) -> None:
     visitor = visit(demo.url)
     visitor.expects = {422}
     page = visitor.open(demo.link.removeprefix(f"{demo.url}/"))
@@ -76,11 +84,10 @@ def test_invalid_play_shows_why(demo: DemoServer, visit: Visit) -> None:
     expect(panel(page).get_by_role("alert")).to_contain_text("apa2")
 
 
-@pytest.mark.parametrize(("address", "status"), [("#/rounds/demo", 0), ("?demo=wrong", 403)])
-def test_panel_needs_the_token(demo: DemoServer, visit: Visit, address: str, status: int) -> None:
+def test_panel_needs_the_token(demo: PracticeServer, visit: Visit) -> None:
     visitor = visit(demo.url)
-    visitor.expects = {status}
-    page = visitor.open(address if status == 0 else f"#/rounds/demo{address}")
+    visitor.expects = {403}
+    page = visitor.open("#/rounds/demo?demo=wrong")
     expect(page.locator(".tile").first).to_contain_text("3,158")
     page.wait_for_load_state("networkidle")
     assert panel(page).count() == 0

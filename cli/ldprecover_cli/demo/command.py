@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
@@ -29,7 +30,6 @@ from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
 
 if TYPE_CHECKING:
-    from ldprecover_cli.demo.server import DemoServer
     from ldprecover_experiments.simulation.comparison import Comparison
 
 _DEFAULT = DemoSettings()
@@ -172,39 +172,27 @@ def _play_part(
 
 
 def _play_all(settings: DemoSettings, *, json: bool, page: bool) -> None:
-    from ldprecover_cli.demo.server import demo_server
+    from ldprecover_cli.practice.plays import Plays
+    from ldprecover_cli.practice.server import practice_server
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments.simulation.demo import Demo, no_progress
 
     started = time.monotonic()
-    with end_on_signals(), demo_server(settings) as server:
-        comparison = _play_on(server, settings, json=json)
+    with end_on_signals(), practice_server("demo") as server:
+        stage = no_progress if json else progress_bar
+        comparison = Demo(settings).on(server.url, server.key, stage)
+        _show(comparison, json=json)
         if page:
-            _serve_page(server, comparison)
+            with closing(Plays(server, settings)) as plays:
+                plays.finish("demo", comparison)
+                server.wait(
+                    f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}"
+                )
         elif not json:
             # As this was started, where the shell would not find it: `make demo` needs no
             # environment to be active.
             program = "ldprecover" if which("ldprecover") else sys.argv[0]
             note(f"Took {time.monotonic() - started:.1f} s. In a browser: `{program} demo --page`")
-
-
-def _serve_page(server: "DemoServer", comparison: "Comparison") -> None:
-    from ldprecover_cli.local_server import serve_until_interrupted
-    from ldprecover_client import Client
-
-    with Client(server.url, key=server.key) as client:
-        client.close_round("demo")
-    server.plays.finish("demo", comparison)
-    line = f"The page: {server.link} until Ctrl-C; its server's admin key is {server.key}"
-    serve_until_interrupted(server.running, server.link, line)
-
-
-def _play_on(server: "DemoServer", settings: DemoSettings, *, json: bool) -> "Comparison":
-    """Play the demo on a server, print its result, and return it."""
-    from ldprecover_client import progress_bar
-    from ldprecover_experiments.simulation.demo import Demo, no_progress
-
-    comparison = Demo(settings).on(server.url, server.key, no_progress if json else progress_bar)
-    _show(comparison, json=json)
-    return comparison
 
 
 def _show(comparison: "Comparison", *, json: bool) -> None:

@@ -23,9 +23,9 @@ def test_file_has_type_and_etag(server: ServerProcess) -> None:
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the system cannot be told")
 def test_kernel_buffers_little_of_unread_responses() -> None:
-    from ldprecover_server.serve import _listen
+    from ldprecover_server.serve import listen
 
-    with contextlib.closing(_listen("127.0.0.1", 0)) as listener, socket.socket() as client:
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener, socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(listener.getsockname())
         connection, _ = listener.accept()

@@ -56,9 +56,10 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
     compare(targets, fakes / Math.max(1, reports - fakes));
   }
 
-  const addresses = await get("class", options).catch(() => null);
-  if (!addresses) return;
-  const { students, fake } = addresses;
+  const lesson = await get("class", options).catch(() => null);
+  if (!lesson) return;
+  const { students } = lesson;
+  const fake = new URL("/fake", students).href;
   const folded = (title, ...children) => h("details", {}, h("summary", {}, title), children);
   const truth =
     round.items.length <= MOST_ASKED

@@ -1,6 +1,5 @@
 """`class`: a practice round that phones on the local network answer."""
 
-from contextlib import ExitStack
 from ipaddress import IPv4Address
 from pathlib import Path
 from shlex import quote
@@ -8,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from ldprecover_cli.errors import CommandError, UsageError, check_new
+from ldprecover_cli.errors import UsageError, check_new
 from ldprecover_cli.options import Column, Encoding, Epsilon, Question
 from ldprecover_cli.output import note, note_items
 from ldprecover_cli.round.open import best_protocol
@@ -53,9 +52,12 @@ def classroom(
     """
     from ldprecover.planning import accuracy
     from ldprecover.rounds.parameters import RoundParameters, check_texts
-    from ldprecover_cli.classroom.server import class_server, network_address
-    from ldprecover_cli.local_server import serve_until_interrupted, temporary_folder
-    from ldprecover_client import ClientError, load_items
+    from ldprecover_cli.practice.lesson import Lesson
+    from ldprecover_cli.practice.network import CLASS, network_address
+    from ldprecover_cli.practice.server import practice_server
+    from ldprecover_cli.serve import server_errors
+    from ldprecover_client import load_items
+    from ldprecover_interface.rounds import NewRound
 
     items = _ANSWERS if file is None else load_items(file, column, encoding=encoding)
     if (file is None) != (question is None):
@@ -64,40 +66,36 @@ def classroom(
         check_new(keep)
     protocol = best_protocol(len(items), epsilon, users)
     RoundParameters(protocol, epsilon, items)  # raises before anything is printed
-    address = network_address() if host is None else _checked(host)
-    round = {
-        "question": _QUESTION if question is None else question,
-        "items": items,
-        "protocol": protocol,
-        "epsilon": epsilon,
-    }
     check_texts({"question": question})
+    new = NewRound(
+        name=CLASS,
+        practice=True,
+        question=_QUESTION if question is None else question,
+        items=list(items),
+        protocol=protocol,
+        epsilon=epsilon,
+    )
+    address = network_address() if host is None else _checked(host)
     note_items(items)
     note(str(accuracy(len(items), epsilon, users)))
-    with end_on_signals(), ExitStack() as stack:
-        database = keep or stack.enter_context(temporary_folder()) / "class.db"
-        server = stack.enter_context(class_server(database, address, port, round))
+    with (
+        server_errors(),
+        end_on_signals(),
+        practice_server(CLASS, practice=True, database=keep, address=address, port=port) as server,
+    ):
+        lesson = Lesson(server, new)
         if address is None:
             why = "No network was found: only" if host is None else "Only"
             note(f"{why} this machine can answer. --host names its address on a network.")
-        lines = f"Students: {server.students}", f"Teacher: {server.link} until Ctrl-C"
-        failure = None
         try:
-            serve_until_interrupted(server.running, server.link, *lines)
+            server.wait(f"Students: {lesson.students}", f"Teacher: {server.link} until Ctrl-C")
         finally:
-            if keep is not None:
-                try:
-                    server.close_round()
-                except ClientError as error:
-                    failure = error
+            lesson.close()
     if keep is None:
         note("Nothing was kept.")
-        return
-    others = [f"{keep}{end}" for end in ("-wal", "-shm") if Path(f"{keep}{end}").exists()]
-    note(f"The round is in {' and '.join(map(str, [keep, *others]))}.")
-    if failure is not None:
-        raise CommandError(f"the round could not be closed, and is still open there: {failure}")
-    note(f"To look at it: ldprecover serve --database-url {quote(f'sqlite:///{keep}')}")
+    else:
+        note(f"The round is in {keep}.")
+        note(f"To look at it: ldprecover serve --database-url {quote(f'sqlite:///{keep}')}")
 
 
 def _checked(host: str) -> str | None:

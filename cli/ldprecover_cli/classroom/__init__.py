@@ -1,1 +1,0 @@
-"""A class: a practice round that phones on the local network answer, attack and see recovered."""

@@ -1,0 +1,139 @@
+"""A class: the teacher's attack, and the page on which students send fake reports themselves."""
+
+import secrets
+from html import escape
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse
+
+from ldprecover_attacker import MGA
+from ldprecover_cli.errors import CommandError
+from ldprecover_cli.practice.network import SURVEY
+from ldprecover_cli.practice.server import PracticeServer
+from ldprecover_interface.rounds import NewRound
+from ldprecover_server.access.access import Sender
+from ldprecover_server.access.rates import ReportRates
+from ldprecover_server.errors import ForbiddenError, ServiceError
+from ldprecover_server.http.dependencies import Services
+
+ADDRESS_RATE = 2
+"""Fake reports a second that one address sends by the page."""
+
+_CONTENT_POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+_FAILURES = {429: "Too fast: wait a second.", 409: "The round is closed: it takes no more reports."}
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Fake reports</title>
+<link rel="icon" href="page/icon.svg">
+<link rel="stylesheet" href="page/client/example/survey.css">
+</head>
+<body>
+<main>
+<h1>Send fake reports</h1>
+<p>{}</p>
+<p>Each press sends one report that nobody answered, made to raise that answer as far as one report
+can.</p>
+<p role="status" class="sent">{}</p>
+<form method="post">
+{}
+</form>
+</main>
+</body>
+</html>
+"""
+_BUTTON = '<div><button formaction="fake?item={}"><bdi>{}</bdi></button></div>'
+
+
+class Lesson:
+    """The round `new` of a class, opened on a server, and its fake reports.
+
+    The server gets the teacher's calls and the students' page for fake reports. Raises
+    ParameterError.
+    """
+
+    def __init__(self, server: PracticeServer, new: NewRound) -> None:
+        self._services: Services = server.app.state.services
+        self._sender = Sender(self._services.access.require(server.key))
+        self._round = self._services.rounds.open(new)[1]
+        self._question, self._items = new.question or "", new.parameters.items
+        self._rates = ReportRates(ADDRESS_RATE, ADDRESS_RATE)
+        self._sent = 0
+        self._targets: set[int] = set()
+        self.students = server.public
+        """The address of the survey."""
+        if server.public == server.url:  # where / is the teacher's page
+            self.students = f"{server.url}/{SURVEY}"
+        server.add_call("/class", self.state)
+        server.add_call("/class/attack", self.attack, "POST")
+        for method, function in (("GET", self.show), ("POST", self.press)):
+            server.app.add_api_route("/fake", function, methods=[method], include_in_schema=False)
+
+    def close(self) -> None:
+        """Close the round, so that no other server takes reports to it. Raises CommandError."""
+        try:
+            self._services.rounds.close(self._round.id)
+        except ServiceError as error:
+            raise CommandError(f"the round could not be closed, and stays open: {error}") from error
+
+    def state(self) -> dict[str, Any]:
+        """Return the address for students, the number of fake reports, and their targets."""
+        targets = sorted(self._targets)
+        return {"students": self.students, "fakes": self._sent, "targets": targets}
+
+    async def attack(
+        self, share: Annotated[float, Query(ge=0, le=0.9)], target: Annotated[list[int], Query()]
+    ) -> dict[str, Any]:
+        """Send as many more as make fake reports this share of all, and return the state.
+
+        `sent` is their number.
+        """
+        tally = await run_in_threadpool(self._services.rounds.tally, self._round)
+        genuine = tally.n - self._sent
+        m = max(0, round(share / (1 - share) * genuine) - self._sent)
+        await self._send(m, target)
+        return {**self.state(), "sent": m}
+
+    def show(self) -> HTMLResponse:
+        """Return the page on which each press of a button sends one fake report."""
+        return self._page("")
+
+    async def press(self, request: Request, item: Annotated[int, Query(ge=0)]) -> HTMLResponse:
+        """Send one fake report that raises this item, and return the page."""
+        # Forms need no CORS: the page of any site can send one.
+        if request.headers.get("origin") not in (None, f"http://{request.headers['host']}"):
+            raise ForbiddenError("pages of another origin send nothing here")
+        address = request.client.host if request.client else ""
+        try:
+            self._rates.take(address.encode(), 1)
+            await self._send(1, [item])
+        except ServiceError as error:
+            code = error.type.status
+            failure = _FAILURES.get(code, "Not sent: the server cannot store it.")
+            return self._page(failure, status_code=code, headers=error.headers)
+        return self._page(f"Sent: a fake report that raises “{self._items[item]}”.")
+
+    async def _send(self, m: int, targets: list[int]) -> None:
+        """Store m fake reports that raise the targets: all or none.
+
+        Raises ParameterError, and ServiceError as a submission does.
+        """
+        rng = np.random.default_rng()
+        reports = await run_in_threadpool(MGA(targets).reports, self._round.oracle, m, rng)
+        if m:
+            key, packed = secrets.token_hex(16), reports.tobytes()
+            await self._services.submissions.submit(self._round, self._sender, key, packed)
+            self._sent += m
+            self._targets |= set(targets)
+
+    def _page(self, status: str, **options: Any) -> HTMLResponse:
+        buttons = [_BUTTON.format(i, escape(item)) for i, item in enumerate(self._items)]
+        page = _PAGE.format(escape(self._question), escape(status), "\n".join(buttons))
+        response = HTMLResponse(page, **options)
+        response.headers["Content-Security-Policy"] = _CONTENT_POLICY
+        return response
