@@ -35,21 +35,22 @@ from ldprecover_interface import analysis, operation, paths, results
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
 from ldprecover_interface.certificates import Certified
+from ldprecover_interface.forms import Form, Forms
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
 from ldprecover_interface.rounds import (
-    Form,
-    Forms,
     Parameters,
     Round,
     Rounds,
     RoundStatus,
     RoundSummary,
+)
+from ldprecover_interface.submissions import Accepted
+from ldprecover_interface.verdicts import (
     TopItem,
     Verdict,
 )
-from ldprecover_interface.submissions import Accepted
 
 __all__ = [
     "Answer",

@@ -18,7 +18,8 @@ from ldprecover_interface.base import (
     Text,
     optional,
 )
-from ldprecover_interface.rounds import Attack, Items
+from ldprecover_interface.rounds import Items
+from ldprecover_interface.verdicts import Attack
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Columns = dict[str, Sequence[Any]]

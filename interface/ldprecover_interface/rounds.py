@@ -32,13 +32,7 @@ from ldprecover_interface.base import (
     Request,
     Text,
 )
-
-MAX_RAISED = 20
-"""Raised items that a verdict names."""
-MAX_TOP = 10
-"""Most frequent items that a verdict names."""
-MAX_TOP_LABEL = 80
-"""Characters of their labels."""
+from ldprecover_interface.verdicts import Verdict
 
 Access = Annotated[
     Literal["open", "key", "ticket"],
@@ -227,90 +221,12 @@ class NewRound(ShownTexts, OwnParametersMixin, Request):
         return schema
 
 
-Assign = Annotated[
-    Literal["ticket", "client"],
-    Field(
-        description="Who draws the round that a person answers. `ticket`: the ticket, and nobody "
-        "can choose: the first 64 bits of its MAC, little-endian, modulo the number of rounds are "
-        "the index. `client`: the client, so an attacker can put every report into one round."
-    ),
-]
-
-
-class NewQuestion(NewRound):
-    """A round of a form to open. Its access is `ticket` if tickets assign the rounds."""
-
-    question: Text = Field(max_length=TEXTS["question"], description="What the round asks.")
-
-
-class NewForm(Request):
-    """A form to open: rounds of which each person answers one."""
-
-    name: Annotated[str, Field(pattern=ROUND_NAME, max_length=61)] | None = Field(
-        default=None, description="Unique among forms; random by default."
-    )
-    title: Text | None = None
-    assign: Assign
-    rounds: list[NewQuestion] = Field(
-        min_length=1,
-        max_length=50,
-        description="The default name of a round is that of the form, a hyphen, and its number.",
-    )
-
-
 class NewTickets(Request):
     """How many tickets to mint."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"count": 100}]})
 
     count: int = Field(ge=1, le=MAX_TICKETS, description="Each ticket admits one report.")
-
-
-class TopItem(Message):
-    """One of the most frequent items of a recovery."""
-
-    item: int = Field(ge=0, description="Index.")
-    label: Annotated[Text, Field(max_length=MAX_TOP_LABEL)] = Field(
-        description=f"At most {MAX_TOP_LABEL} characters: a longer label is cut and ends with …."
-    )
-    estimate: float = Field(description="Recovered frequency.")
-
-
-Attack = Annotated[
-    str,
-    Field(
-        json_schema_extra={"enum": ["none_seen", "cannot_be_seen", "possible", "near_certain"]},
-    ),
-]
-
-
-class Verdict(Message):
-    """What the recommended recovery, the alarms and a certificate conclude of a closed round."""
-
-    attack: Attack = Field(
-        description="`near_certain` from a probability of 0.9 or a proven share of 0.1 on; else "
-        "`possible` if the evidence has a p-value below 0.05, an alarm is raised, or any share of "
-        "malicious reports is proven; else `none_seen` if crafted reports, 5 % of all, would have "
-        "shown with a probability of 0.5 or more; else `cannot_be_seen`. Lies told honestly and "
-        "mimicry stay unseen."
-    )
-    attack_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="Probability of a visible attack; null if the recovery states none."
-    )
-    malicious_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="Least share of malicious reports among all that shows; null if the recovery "
-        "states none."
-    )
-    least_malicious_share: Annotated[float, Field(ge=0, le=1)] = Field(
-        description="Share of malicious reports that the counts prove, with a confidence of 95 %."
-    )
-    raised: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MAX_RAISED)] = Field(
-        description="Indices of items that reports raised, the most probable first."
-    )
-    top: Annotated[list[TopItem], Field(max_length=MAX_TOP)] = Field(
-        description="The most frequent items by the recommended recovery, the first first; none "
-        "if the noise exceeds what tells the items apart."
-    )
 
 
 class _RoundHead(ShownTexts, OwnParametersMixin):
@@ -398,27 +314,6 @@ class Rounds(Message):
     """Rounds; the first was opened last."""
 
     rounds: list[RoundSummary]
-
-
-class Form(Message):
-    """A form with its rounds, which open and close together."""
-
-    id: Reference
-    name: Text
-    title: Text | None
-    assign: Assign
-    rounds: list[RoundSummary] = Field(min_length=1, description="Their order never changes.")
-
-    @property
-    def n(self) -> int:
-        """Number of reports counted in all rounds."""
-        return sum(round.n for round in self.rounds)
-
-
-class Forms(Message):
-    """Forms; the first was opened last."""
-
-    forms: list[Form]
 
 
 class Stats(Message):

@@ -14,7 +14,8 @@ from ldprecover.items import label_key
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import TEXTS, check_texts
 from ldprecover_interface.base import ROUND_NAME
-from ldprecover_interface.rounds import NewForm, NewRound
+from ldprecover_interface.forms import NewForm
+from ldprecover_interface.rounds import NewRound
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import BusyError, RoundOfFormError
 from ldprecover_server.limits import Cache

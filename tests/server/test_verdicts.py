@@ -17,7 +17,11 @@ from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Conclusions
 from ldprecover_attacker import MGA
-from ldprecover_interface.rounds import MAX_RAISED, MAX_TOP, MAX_TOP_LABEL
+from ldprecover_interface.verdicts import (
+    MAX_RAISED,
+    MAX_TOP,
+    MAX_TOP_LABEL,
+)
 from ldprecover_server.access.access import create_key
 from ldprecover_server.analysis.tasks import VerdictResult
 from ldprecover_server.analysis.verdicts import Verdicts, _ClaimedError

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from ldprecover.errors import ParameterError
 from ldprecover.items import largest
 from ldprecover.recovery.conclusions import Conclusions, attack_word
-from ldprecover_interface.rounds import (
+from ldprecover_interface.verdicts import (
     MAX_RAISED,
     MAX_TOP,
     MAX_TOP_LABEL,

@@ -9,9 +9,10 @@ from fastapi.security import APIKeyHeader
 from ldprecover.protocols import PROTOCOLS, ReportForms, frequency_oracle, wire
 from ldprecover_interface import paths
 from ldprecover_interface.certificates import CertificateRequest
+from ldprecover_interface.forms import NewForm
 from ldprecover_interface.problems import Problem
 from ldprecover_interface.results import RecoveryRequest
-from ldprecover_interface.rounds import NewForm, NewRound, NewTickets
+from ldprecover_interface.rounds import NewRound, NewTickets
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader

@@ -8,6 +8,7 @@ from tests.server.conftest import InProcess
 from ldprecover_interface import (
     analysis,
     certificates,
+    forms,
     operation,
     plans,
     problems,
@@ -38,8 +39,8 @@ def test_responses_are_messages_of_the_interface(in_process: InProcess) -> None:
         (submissions.Accepted, accepted.content),
         (rounds.RoundStatus, app.get(path).content),
         (rounds.Rounds, app.get("/rounds").content),
-        (rounds.Form, form.content),
-        (rounds.Forms, app.get("/forms").content),
+        (forms.Form, form.content),
+        (forms.Forms, app.get("/forms").content),
         (rounds.Parameters, app.get(f"{path}/parameters").content),
         (rounds.Stats, app.get(f"{path}/stats", headers=app.admin).content),
         (results.Frequencies, app.get(f"{path}/frequencies").content),

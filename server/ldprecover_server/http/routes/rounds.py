@@ -12,10 +12,8 @@ from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.rounds.parameters import TEXTS
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
+from ldprecover_interface.forms import Form, Forms, NewForm
 from ldprecover_interface.rounds import (
-    Form,
-    Forms,
-    NewForm,
     NewRound,
     NewTickets,
     Parameters,
