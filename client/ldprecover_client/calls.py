@@ -35,14 +35,14 @@ from ldprecover_interface import analysis, operation, paths, results
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
 from ldprecover_interface.certificates import Certified
-from ldprecover_interface.forms import Form, Forms
+from ldprecover_interface.forms import Form, FormList
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
 from ldprecover_interface.rounds import (
     Parameters,
     Round,
-    Rounds,
+    RoundList,
     RoundStatus,
     RoundSummary,
 )
@@ -238,7 +238,7 @@ def read_status(answer: Answer) -> RoundStatus:
 
 def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     """Read GET /rounds; p, q and digest are not checked."""
-    summaries = reader(Rounds)(answer).rounds
+    summaries = reader(RoundList)(answer).rounds
     for summary in summaries:
         _check_verdict(summary)
     return tuple(summaries)
@@ -251,7 +251,7 @@ def read_form(answer: Answer) -> Form:
 
 def read_forms(answer: Answer) -> tuple[Form, ...]:
     """Read GET /forms."""
-    return tuple(map(_checked_form, reader(Forms)(answer).forms))
+    return tuple(map(_checked_form, reader(FormList)(answer).forms))
 
 
 def _checked_form(form: Form) -> Form:

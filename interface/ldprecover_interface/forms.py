@@ -54,7 +54,7 @@ class Form(Message):
         return sum(round.n for round in self.rounds)
 
 
-class Forms(Message):
+class FormList(Message):
     """Forms; the first was opened last."""
 
     forms: list[Form]

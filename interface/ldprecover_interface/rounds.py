@@ -310,7 +310,7 @@ class RoundStatus(Round, RoundSummary):
     """A round with its items, its state and the number of reports counted."""
 
 
-class Rounds(Message):
+class RoundList(Message):
     """Rounds; the first was opened last."""
 
     rounds: list[RoundSummary]

@@ -107,7 +107,7 @@ class Rounds:
             except ParameterError as error:
                 raise ParameterError(f"rounds.{i}: {error}") from None
         id = f"F{secrets.token_hex(12)}"
-        return self._storage.rounds.open_form(id, name, new.title, checked)
+        return self._storage.forms.open(id, name, new.title, checked)
 
     def close(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
         """Close a round to reports.
@@ -235,15 +235,15 @@ class Rounds:
 
     def forms(self, limit: int, before: str | None) -> list[StoredRound]:
         """Return the rounds of forms, the latest form first. Raises FormNotFoundError."""
-        return self._storage.rounds.page_of_forms(limit, before)
+        return self._storage.forms.page(limit, before)
 
     def form(self, identifier: str) -> list[StoredRound]:
         """Return the rounds of a form in order. Raises FormNotFoundError."""
-        return self._storage.rounds.find_form(identifier)
+        return self._storage.forms.find(identifier)
 
     def close_form(self, identifier: str) -> list[StoredRound]:
         """Close the rounds of a form to reports; return them. Raises FormNotFoundError."""
-        return self._storage.rounds.close_form(identifier)
+        return self._storage.forms.close(identifier)
 
     def delete_form(self, identifier: str) -> None:
         """Delete a form, its rounds and all their reports. Raises FormNotFoundError."""

@@ -30,12 +30,11 @@ import sqlalchemy as sa
 from ldprecover.reports.tally import Tally
 from ldprecover_server.storage.database import Clock, Database, Repository
 from ldprecover_server.storage.encoding import (
-    decode_tally,
-    encode_counts,
     encode_digest,
     encode_key,
 )
 from ldprecover_server.storage.schema import rounds, segments, tallies
+from ldprecover_server.storage.tallies import decode_tally, encode_counts
 
 
 class Outcome(Enum):

@@ -1,4 +1,4 @@
-"""How submission keys and tallies are stored.
+"""How submission keys are stored.
 
 A submission key takes 16 bytes of round and key hash, and 8 bytes of digest.
 
@@ -10,19 +10,12 @@ the key. Postgres stores both in types of fixed length: a row takes 95 bytes wit
 Two of n keys in a round share 12 bytes with probability n² / 2⁹⁷: 6 · 10⁻¹⁰ for 10¹⁰ keys. To get
 another user's submission rejected, an attacker must match 96 bits of its key. Other bytes under a
 key match the stored digest with probability 2⁻⁶⁴.
-
-A tally takes 4 bytes a count below 2³² reports, and 8 bytes from there on. No count exceeds n, the
-number of reports in the same row, so n determines the width. Every commit rewrites the row; half
-the width takes half the time.
 """
 
 import uuid
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
-
-from ldprecover.reports.tally import Tally
 
 KEY_BYTES = 16
 DIGEST_BYTES = 8
@@ -76,19 +69,3 @@ KEY = sa.LargeBinary(KEY_BYTES).with_variant(_UuidBytes(), "postgresql")
 
 DIGEST = sa.LargeBinary(DIGEST_BYTES).with_variant(_BigintBytes(), "postgresql")
 """8 bytes; on Postgres a `bigint`, most significant byte first."""
-
-_NARROW, _WIDE = np.dtype("<u4"), np.dtype("<i8")
-
-
-def encode_counts(tally: Tally) -> bytes:
-    """Return the bytes of a tally's summary; n is stored beside them."""
-    return tally.summary.astype(_width(tally.n), copy=False).tobytes()
-
-
-def decode_tally(counts: bytes, n: int) -> Tally:
-    """Return a stored tally. Raises ParameterError or ValueError if the bytes do not fit n."""
-    return Tally(np.frombuffer(counts, dtype=_width(n)), n)
-
-
-def _width(n: int) -> np.dtype[np.unsignedinteger | np.signedinteger]:
-    return _NARROW if n <= np.iinfo(_NARROW).max else _WIDE

@@ -1,44 +1,37 @@
-"""Rounds: opened, found and closed, with their tallies."""
+"""Rounds: opened, found and closed."""
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.reports.tally import Tally
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
-    FormNotFoundError,
     NameTakenError,
     PluginNotLoadedError,
     RoundNotFoundError,
 )
 from ldprecover_server.storage.database import Database, Repository, read_large_value
-from ldprecover_server.storage.encoding import decode_tally
-from ldprecover_server.storage.schema import forms, labels, rounds, tallies, total, verdicts
+from ldprecover_server.storage.schema import (
+    NOT_GONE,
+    forms,
+    labels,
+    rounds,
+    tallies,
+    verdicts,
+)
+from ldprecover_server.storage.tallies import NUMBER_OF_REPORTS, sum_tallies
 
 CURRENT = "current"
 """Identifier of the round opened last that belongs to no form."""
 
-NOT_GONE = rounds.c.state != "gone"
-"""Condition for rounds that are not deleted; see `maintenance.deletion`."""
-
-NUMBER_OF_REPORTS = (
-    # Correlated, so that the outer query's rounds are counted although it names no tally.
-    sa.select(total(tallies.c.n))
-    .where(tallies.c.round == rounds.c.seq)
-    .correlate(rounds)
-    .scalar_subquery()
-)
-"""The number of reports of each round of a query."""
-
-_ROUNDS = (
+ROUNDS = (
     sa.select(
         rounds,
         NUMBER_OF_REPORTS.label("n"),
@@ -51,6 +44,7 @@ _ROUNDS = (
     .outerjoin(forms, forms.c.id == rounds.c.form)
     .where(NOT_GONE)
 )
+"""All rounds, with what belongs to them."""
 
 _PARAMETERS = ("protocol", "epsilon", "parameter", "practice")
 
@@ -110,8 +104,8 @@ class StoredRound(ImmutableFields):
         return oracle_of(self)
 
 
-class Rounds(Repository):
-    """The rounds of a database and their tallies."""
+class RoundStore(Repository):
+    """The rounds of a database."""
 
     def open(self, id: str, name: str, parameters: RoundParameters, **columns: Any) -> StoredRound:
         """Open a round; `columns` are its access, read access, retention and texts by name.
@@ -119,10 +113,10 @@ class Rounds(Repository):
         Raises NameTakenError.
         """
         with self.database.write() as connection:
-            self._insert(connection, id, name, parameters, **columns)
+            self.insert(connection, id, name, parameters, **columns)
             return find_round(connection, id)
 
-    def _insert(
+    def insert(
         self,
         connection: sa.Connection,
         id: str,
@@ -130,6 +124,7 @@ class Rounds(Repository):
         parameters: RoundParameters,
         **columns: Any,
     ) -> None:
+        """Open a round, as `open`, in this transaction."""
         items, oracle = msgspec.json.encode(parameters.items), parameters.oracle
         row: dict[str, Any] = {
             "id": id,
@@ -153,25 +148,6 @@ class Rounds(Repository):
             raise NameTakenError(f"a round named {name!r} exists")
         connection.execute(sa.insert(labels), {"round": seq, "items": items})
 
-    def open_form(
-        self, id: str, name: str, title: str | None, new: Sequence[Mapping[str, Any]]
-    ) -> list[StoredRound]:
-        """Open a form with all of its rounds, or nothing; return the rounds.
-
-        `new` has the arguments of `open` for each round. Raises NameTakenError.
-        """
-        row = {"id": id, "name": name, "title": title, "size": len(new)}
-        insert = self.database.insert(forms).on_conflict_do_nothing(index_elements=["name"])
-        with self.database.write() as connection:
-            # One form at a time: two that wait for names of each other would be a deadlock. The
-            # lock is that of no round, as each has a `seq` above 0.
-            self.database.block_commits(connection, 0)
-            if connection.scalar(insert.returning(forms.c.seq), row) is None:
-                raise NameTakenError(f"a form named {name!r} exists")
-            for position, each in enumerate(new):
-                self._insert(connection, **each, form=id, position=position)
-            return find_form(connection, id)
-
     def find(self, identifier: str) -> StoredRound:
         """Return the round with an id or name, or the `current` one. Raises RoundNotFoundError."""
         with self.database.read() as connection:
@@ -179,28 +155,11 @@ class Rounds(Repository):
 
     def page(self, limit: int, before: str | None = None) -> list[StoredRound]:
         """Return rounds, the latest first; the page starts after the round with the id `before`."""
-        query = _ROUNDS.order_by(rounds.c.seq.desc()).limit(limit)
+        query = ROUNDS.order_by(rounds.c.seq.desc()).limit(limit)
         with self.database.read() as connection:
             if before is not None:
                 query = query.where(rounds.c.seq < find_round(connection, before).seq)
-            return [_stored(row) for row in connection.execute(query)]
-
-    def find_form(self, identifier: str) -> list[StoredRound]:
-        """Return the rounds of a form in order. Raises FormNotFoundError."""
-        with self.database.read() as connection:
-            return find_form(connection, identifier)
-
-    def page_of_forms(self, limit: int, before: str | None) -> list[StoredRound]:
-        """Return the rounds of forms, as `page` the latest form first. Raises FormNotFoundError."""
-        ids = sa.select(forms.c.id).order_by(forms.c.seq.desc()).limit(limit)
-        with self.database.read() as connection:
-            if before is not None:
-                form = find_form(connection, before)[0].form
-                seq = sa.select(forms.c.seq).where(forms.c.id == form).scalar_subquery()
-                ids = ids.where(forms.c.seq < seq)
-            query = _ROUNDS.where(rounds.c.form.in_(ids))
-            query = query.order_by(forms.c.seq.desc(), rounds.c.seq)
-            return [_stored(row) for row in connection.execute(query)]
+            return [stored_round(row) for row in connection.execute(query)]
 
     def labels(self, seq: int) -> bytes:
         """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
@@ -225,17 +184,11 @@ class Rounds(Repository):
         """Close a round: no later commit adds a report to it."""
         with self.database.write() as connection:
             round = find_round(connection, identifier)
-            self._close(connection, round)
+            self.end(connection, round)
             return find_round(connection, round.id)
 
-    def close_form(self, identifier: str) -> list[StoredRound]:
-        """Close all rounds of a form; return them. Raises FormNotFoundError."""
-        with self.database.write() as connection:
-            for round in find_form(connection, identifier):
-                self._close(connection, round)
-            return find_form(connection, identifier)
-
-    def _close(self, connection: sa.Connection, round: StoredRound) -> None:
+    def end(self, connection: sa.Connection, round: StoredRound) -> None:
+        """Close a round in this transaction, unless it is closed."""
         if round.state == "open":
             # After the last report: nobody may choose reports by the split.
             seed = secrets.token_hex(16)
@@ -320,60 +273,32 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
     )
 
 
-def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
-    """Return a round's tally over all processes; its summary has `size` counts.
-
-    Raises RoundNotFoundError.
-    """
-    # In the same view as its tallies: a round deleted since it was looked up has none.
-    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)) is None:
-        raise RoundNotFoundError("the round was deleted")
-    rows = connection.execute(
-        sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)
-    ).all()
-    try:
-        return sum((decode_tally(row.counts, row.n) for row in rows), Tally.empty(size))
-    except (ParameterError, ValueError) as error:  # the caller's parameters are not at fault
-        raise RuntimeError(
-            "the stored counts do not fit the round: the database is damaged"
-        ) from error
-
-
 def find_round(connection: sa.Connection, identifier: str) -> StoredRound:
     """Return the round with an id or name, or the current one, which belongs to no form.
 
     Raises RoundNotFoundError.
     """
     if identifier == CURRENT:
-        latest = _ROUNDS.where(rounds.c.form.is_(None)).order_by(rounds.c.seq.desc()).limit(1)
+        latest = ROUNDS.where(rounds.c.form.is_(None)).order_by(rounds.c.seq.desc()).limit(1)
         row = connection.execute(latest).one_or_none()
         if row is None:
             raise RoundNotFoundError("no round has been opened")
-        return _stored(row)
-    if named := _named(connection, rounds, identifier):
+        return stored_round(row)
+    if named := find_named(connection, rounds, identifier):
         return named[0]
     raise RoundNotFoundError(f"no round has the id or name {identifier[:80]!r}")
 
 
-def find_form(connection: sa.Connection, identifier: str) -> list[StoredRound]:
-    """Return the rounds of a form by its id or name, in order, which is also that of `seq`.
-
-    Raises FormNotFoundError.
-    """
-    if form := _named(connection, forms, identifier):
-        return form
-    raise FormNotFoundError(f"no form has the id or name {identifier[:80]!r}")
-
-
-def _named(connection: sa.Connection, table: sa.Table, identifier: str) -> list[StoredRound]:
+def find_named(connection: sa.Connection, table: sa.Table, identifier: str) -> list[StoredRound]:
     """Return the rounds of the row in `table` with this id or name, in the order of `seq`."""
     if "\0" in identifier:  # Postgres accepts no text with it, and no identifier has it
         return []
     matches = sa.or_(table.c.id == identifier, table.c.name == identifier)
-    rows = connection.execute(_ROUNDS.where(matches).order_by(rounds.c.seq))
-    return [_stored(row) for row in rows]
+    rows = connection.execute(ROUNDS.where(matches).order_by(rounds.c.seq))
+    return [stored_round(row) for row in rows]
 
 
-def _stored(row: Any) -> StoredRound:
+def stored_round(row: Any) -> StoredRound:
+    """Return the round of a row of ROUNDS."""
     names = [name for name in StoredRound.__dataclass_fields__ if name != "n"]
     return StoredRound(**{name: getattr(row, name) for name in names}, n=int(row.n))

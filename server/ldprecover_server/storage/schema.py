@@ -84,6 +84,9 @@ rounds = sa.Table(
     sqlite_autoincrement=True,  # `seq` orders rounds by opening, so SQLite must never reuse one
 )
 
+NOT_GONE = rounds.c.state != "gone"
+"""Condition for rounds that are not deleted; see `maintenance.deletion`."""
+
 # Megabytes a round, so calls that answer no labels must not read them. Beside a blob in its row,
 # SQLite reads and rewrites all of it for the columns after it.
 labels = sa.Table(

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from ldprecover.reports.tally import Tally
 from ldprecover_server.errors import ReportsGoneError, RoundNotFoundError
 from ldprecover_server.storage.database import Database, Repository
-from ldprecover_server.storage.rounds import NOT_GONE, sum_tallies
-from ldprecover_server.storage.schema import rounds, segments, tallies, total
+from ldprecover_server.storage.schema import NOT_GONE, rounds, segments, tallies, total
+from ldprecover_server.storage.tallies import sum_tallies
 
 PIECE_BYTES = 1 << 20
 """Maximum size of a piece of packed reports, unless a single report is larger."""

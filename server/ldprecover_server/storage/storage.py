@@ -13,13 +13,14 @@ from ldprecover_server.storage import migrations
 from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.commit import Commit
 from ldprecover_server.storage.database import Clock, Database, Repository, utc_now
+from ldprecover_server.storage.forms import FormStore
 from ldprecover_server.storage.keys import Keys
 from ldprecover_server.storage.maintenance.check import Finding, check
 from ldprecover_server.storage.maintenance.deletion import Deletion
-from ldprecover_server.storage.rounds import Rounds
+from ldprecover_server.storage.rounds import RoundStore
 from ldprecover_server.storage.schema import metadata, rounds, secrets
 from ldprecover_server.storage.segments import Segments
-from ldprecover_server.storage.verdicts import Verdicts
+from ldprecover_server.storage.verdicts import VerdictStore
 
 _PROBE_BYTES = 1 << 18
 
@@ -52,10 +53,11 @@ class Storage(Repository):
         self.is_checked = False
         """Whether its tables were read and written when the server started."""
         self.commit = Commit(database, clock)
-        self.rounds = Rounds(database, clock)
+        self.rounds = RoundStore(database, clock)
+        self.forms = FormStore(database, clock, self.rounds)
         self.segments = Segments(database, clock)
         self.keys = Keys(database, clock)
-        self.verdicts = Verdicts(database, clock)
+        self.verdicts = VerdictStore(database, clock)
         self.deletion = Deletion(database, clock)
 
     def prepare(self, *, claim: bool = False, migrate: bool = True) -> None:

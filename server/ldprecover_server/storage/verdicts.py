@@ -7,15 +7,16 @@ import sqlalchemy as sa
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Repository, read_large_value
-from ldprecover_server.storage.rounds import NUMBER_OF_REPORTS, lock_round
+from ldprecover_server.storage.rounds import lock_round
 from ldprecover_server.storage.schema import rounds, verdicts
+from ldprecover_server.storage.tallies import NUMBER_OF_REPORTS
 
 CLAIM_SECONDS = 60
 """How long other processes leave a claimed round alone. Of a longer computation a second process
 stores an equal result."""
 
 
-class Verdicts(Repository):
+class VerdictStore(Repository):
     """The verdicts of a database."""
 
     def missing(self) -> Sequence[str]:

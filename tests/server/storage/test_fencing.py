@@ -18,8 +18,9 @@ from tests.server.storage.conftest import commit as commit_to
 from ldprecover import Tally
 from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.storage import Outcome, Storage, StoredRound
-from ldprecover_server.storage.encoding import encode_counts, in_round
+from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.schema import segments, submission_keys, tallies
+from ldprecover_server.storage.tallies import encode_counts
 
 HOLDERS = """
 SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database

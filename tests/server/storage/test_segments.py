@@ -10,9 +10,9 @@ from tests.server.storage.conftest import PARAMETERS, Submitted, commit, name_of
 from ldprecover import Tally
 from ldprecover_server.errors import ReportsGoneError
 from ldprecover_server.storage import Storage
-from ldprecover_server.storage.encoding import encode_counts
 from ldprecover_server.storage.schema import segments, tallies
 from ldprecover_server.storage.segments import PIECE_BYTES
+from ldprecover_server.storage.tallies import encode_counts
 
 
 def add(storage: Storage, seq: int, name: int, *items: int) -> None:

@@ -35,8 +35,9 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.storage import Outcome, Storage, decode_labels
 from ldprecover_server.storage.backends.sqlite import SQLite
-from ldprecover_server.storage.encoding import encode_counts, in_round
+from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.schema import submission_keys, tallies
+from ldprecover_server.storage.tallies import encode_counts
 
 IMPATIENT = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET SESSION lock_timeout = 1"}
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT FROM rounds FOR UPDATE"}

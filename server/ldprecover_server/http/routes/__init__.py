@@ -4,6 +4,7 @@ from fastapi import FastAPI
 
 from ldprecover_interface import paths
 from ldprecover_server.http.routes import (
+    forms,
     operation,
     page,
     planning,
@@ -19,6 +20,6 @@ def install(app: FastAPI) -> None:
     app.include_router(results.router, prefix=paths.ROUND)
     app.include_router(results.router)
     app.include_router(results.round_router)
-    for module in (rounds, planning, operation, page):
+    for module in (rounds, forms, planning, operation, page):
         app.include_router(module.router)
     reference.install(app)

@@ -1,10 +1,10 @@
-"""Opening, reading, closing and deleting rounds and forms, and minting their tickets."""
+"""Rounds: opening, listing and reading them, closing, deleting, and their tickets."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic_core import from_json, to_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
@@ -12,18 +12,16 @@ from ldprecover.protocols import PROTOCOLS, own_parameters
 from ldprecover.rounds.parameters import TEXTS
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
-from ldprecover_interface.forms import Form, Forms, NewForm
 from ldprecover_interface.rounds import (
     NewRound,
     NewTickets,
     Parameters,
-    Rounds,
+    RoundList,
     RoundStatus,
     RoundSummary,
     Stats,
 )
 from ldprecover_server.errors import (
-    FormNotFoundError,
     InvalidParameterError,
     InvalidRequestError,
     NameTakenError,
@@ -55,12 +53,10 @@ _STORED = (
     *TEXTS,
 )
 """Fields that a response copies from the stored round."""
-_Before = Annotated[
+Before = Annotated[
     str | None, Query(max_length=64, description="Id of the last one of the previous page.")
 ]
-_FormReference = Annotated[str, Path(alias="form", description="An id or a name.")]
 _END_ROUND = problems(RoundNotFoundError, RoundOfFormError, *ADMIN, *STORAGE)
-_END_FORM = problems(FormNotFoundError, *ADMIN, *STORAGE)
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -83,32 +79,33 @@ async def open_round(request: Request, caller: Admin) -> Response:
 
     def open() -> Response:
         stored, info = caller.services.rounds.open(new)
-        return _round(caller, stored, info, 201, _location(request, paths.ROUNDS, stored.id))
+        return _round(caller, stored, info, 201, location(request, paths.ROUNDS, stored.id))
 
     async with json_body(request, caller, NewRound, caller.services.limits.max_body_bytes) as new:
         return await caller.respond(open)
 
 
-def _location(request: Request, path: str, id: str) -> dict[str, str]:
+def location(request: Request, path: str, id: str) -> dict[str, str]:
+    """Return the header Location of a new round or form."""
     return {"Location": f"{request.scope.get('root_path', '')}{path}/{id}"}
 
 
 @router.get(
     paths.ROUNDS,
-    response_model=Rounds,
+    response_model=RoundList,
     responses=problems(RoundNotFoundError, InvalidRequestError, *STORAGE),
     openapi_extra=KEY_IF_NEEDED,
 )
 async def list_rounds(
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rounds.")] = 100,
-    before: _Before = None,
+    before: Before = None,
 ) -> Response:
     """List rounds without their items; the first was opened last."""
 
-    def read() -> Rounds:
+    def read() -> RoundList:
         page = caller.services.rounds.page(limit, before)
-        return Rounds.model_construct(rounds=_summaries(caller, page))
+        return RoundList.model_construct(rounds=summaries(caller, page))
 
     return json_response(await caller.run(read))
 
@@ -169,12 +166,13 @@ async def close_round(request: Request, round: RoundReference, caller: Admin) ->
 )
 async def mint_tickets(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; they are not stored, and not shown again."""
-    return await _mint(request, caller, caller.services.rounds.mint, round)
+    return await stream_tickets(request, caller, caller.services.rounds.mint, round)
 
 
-async def _mint(
+async def stream_tickets(
     request: Request, caller: Caller, mint: Callable[[str, int], Iterator[str]], reference: str
 ) -> Response:
+    """Return the tickets that `mint` makes for a round or a form, one a line."""
     async with json_body(request, caller, NewTickets, _SMALL) as new:
         tickets = await caller.run(mint, reference, new.count)
     lines = (f"{ticket}\n" for ticket in tickets)
@@ -234,94 +232,8 @@ def _head(stored: StoredRound) -> dict[str, Any]:
     }
 
 
-@router.post(
-    paths.FORMS,
-    status_code=201,
-    response_model=Form,
-    responses=problems(*ADMIN, *STORAGE, *BODY, NameTakenError, InvalidParameterError),
-    openapi_extra=body_schema(NewForm),
-)
-async def open_form(request: Request, caller: Admin) -> Response:
-    """Open a form: all of its rounds, or none. Each person answers one of them."""
-    async with json_body(request, caller, NewForm, caller.services.limits.max_body_bytes) as new:
-        form = await caller.run(lambda: _form(caller, caller.services.rounds.open_form(new)))
-    return json_response(form, 201, _location(request, paths.FORMS, form.id))
-
-
-@router.get(
-    paths.FORMS,
-    response_model=Forms,
-    responses=problems(FormNotFoundError, InvalidRequestError, *STORAGE),
-    openapi_extra=KEY_IF_NEEDED,
-)
-async def list_forms(
-    caller: Reader,
-    limit: Annotated[int, Query(ge=1, le=20, description="Maximum number of forms.")] = 20,
-    before: _Before = None,
-) -> Response:
-    """List forms; the first was opened last."""
-
-    def read() -> Response:
-        page = caller.services.rounds.forms(limit, before)
-        forms = [
-            _form(caller, [*each]) for _, each in itertools.groupby(page, lambda each: each.form)
-        ]
-        return json_response(Forms.model_construct(forms=forms))
-
-    return await caller.respond(read)
-
-
-@router.get(
-    paths.FORM,
-    response_model=Form,
-    responses=problems(FormNotFoundError, *STORAGE),
-    openapi_extra=KEY_IF_NEEDED,
-)
-async def get_form(form: _FormReference, caller: Reader) -> Response:
-    """Return a form with its rounds, their reports counted, and their verdicts."""
-    read = caller.services.rounds.form
-    return await caller.respond(lambda: json_response(_form(caller, read(form))))
-
-
-@router.post(paths.FORM + paths.CLOSE, response_model=Form, responses=_END_FORM)
-async def close_form(request: Request, form: _FormReference, caller: Admin) -> Response:
-    """Close a form: none of its rounds accepts reports after the response."""
-    close = caller.services.rounds.close_form
-    response = await caller.respond(lambda: json_response(_form(caller, close(form))))
-    request.app.state.verdicts.wake()
-    return response
-
-
-@router.delete(paths.FORM, status_code=204, responses=_END_FORM)
-async def delete_form(form: _FormReference, caller: Admin) -> None:
-    """Delete a form, its rounds and all their reports."""
-    await caller.run(caller.services.rounds.delete_form, form)
-
-
-@router.post(
-    paths.FORM + paths.TICKETS,
-    responses=problems(*ADMIN, *STORAGE, *BODY, FormNotFoundError, InvalidParameterError),
-    response_class=PlainTextResponse,
-    openapi_extra=body_schema(NewTickets),
-)
-async def mint_form_tickets(request: Request, form: _FormReference, caller: Admin) -> Response:
-    """Mint single-use tickets, one a line; each admits a report to the round that it assigns."""
-    return await _mint(request, caller, caller.services.rounds.mint_for_form, form)
-
-
-def _form(caller: Caller, rounds: Sequence[StoredRound]) -> Form:
-    first = rounds[0]
-    return Form.model_construct(
-        id=first.form,
-        name=first.form_name,
-        title=first.form_title,
-        assign="ticket" if first.access == "ticket" else "client",
-        rounds=_summaries(caller, rounds),
-    )
-
-
-def _summaries(caller: Caller, rounds: Sequence[StoredRound]) -> list[RoundSummary]:
-    # A round may have 100,000 labels; GET /rounds/{id} returns them.
+def summaries(caller: Caller, rounds: Sequence[StoredRound]) -> list[RoundSummary]:
+    """Return rounds without their labels; GET /rounds/{id} returns up to 100,000 of them."""
     verdicts = caller.services.rounds.verdicts(rounds, caller.key)
     return [
         RoundSummary.model_construct(**_state(*each)) for each in zip(rounds, verdicts, strict=True)

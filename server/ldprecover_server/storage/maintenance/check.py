@@ -19,8 +19,8 @@ from ldprecover.errors import LDPRecoverError
 from ldprecover.items import quoted
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.encoding import decode_tally, in_round
-from ldprecover_server.storage.rounds import NUMBER_OF_REPORTS, decode_labels
+from ldprecover_server.storage.encoding import in_round
+from ldprecover_server.storage.rounds import decode_labels
 from ldprecover_server.storage.schema import (
     forms,
     labels,
@@ -30,6 +30,7 @@ from ldprecover_server.storage.schema import (
     tallies,
 )
 from ldprecover_server.storage.segments import first_bytes, read_segments
+from ldprecover_server.storage.tallies import NUMBER_OF_REPORTS, decode_tally
 
 _MAX_PROCESSES = {"sqlite": 1, "postgresql": 1024}
 _ROUNDS = 256

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ldprecover_server.errors import RoundNotFoundError
 from ldprecover_server.storage.database import Repository
 from ldprecover_server.storage.encoding import in_round
+from ldprecover_server.storage.forms import find_form
 from ldprecover_server.storage.maintenance.chunks import (
     Chunk,
     HasTime,
@@ -22,13 +23,18 @@ from ldprecover_server.storage.maintenance.chunks import (
     run_each,
 )
 from ldprecover_server.storage.rounds import (
-    NOT_GONE,
     StoredRound,
     end_round,
-    find_form,
     find_round,
 )
-from ldprecover_server.storage.schema import forms, metadata, rounds, segments, submission_keys
+from ldprecover_server.storage.schema import (
+    NOT_GONE,
+    forms,
+    metadata,
+    rounds,
+    segments,
+    submission_keys,
+)
 from ldprecover_server.storage.segments import first_bytes, list_segments
 
 _CALL_SECONDS = 1.0  # how long the deleting call works before it leaves the rest to housekeeping
