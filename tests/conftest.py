@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterator
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,13 +20,16 @@ import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from tests.forked import Process, start_python
-from tools.postgres import Cluster, memory_folder
+from tools.memory import memory_folder
 
 from ldprecover.plugins import LOADED
 from ldprecover.recovery import METHODS
 from ldprecover_attacker import ATTACKS
 from ldprecover_client._httpx import httpx
 from ldprecover_server.storage import Storage
+
+if TYPE_CHECKING:
+    from tools.postgres import Cluster
 
 ADMIN_KEY = "an-admin-key-for-tests"
 DIALECTS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
@@ -322,8 +325,10 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> "Iterator[Cluster]":
     """A Postgres for all the tests that leave it alive."""
+    from tools.postgres import Cluster  # the tests of `make quick` run without it
+
     with Cluster() as cluster:
         yield cluster
 

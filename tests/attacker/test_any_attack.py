@@ -11,6 +11,7 @@ from ldprecover import OLH, FrequencyOracle, ParameterError, Tally
 from ldprecover_attacker import APA, APA2
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data(), oracles(), st.integers(0, 40))
 def test_m_valid_reports_or_a_refusal_with_its_reason(

@@ -38,6 +38,7 @@ CASES = {
 """Every attack on every protocol."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "attack"), CASES.values(), ids=CASES)
 def test_real_reports_have_the_expected_support(oracle: FrequencyOracle, attack: Attack) -> None:
     """Each item's count within Bernstein's bound of a binomial, S to 7 sd of the reports' own
@@ -86,6 +87,7 @@ SUMS: list[tuple[str, str, float, float, float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "name", "small", "less_private", "large"), SUMS)
 def test_sums_equal_published_numbers(
     protocol: str, name: str, small: float, less_private: float, large: float

@@ -15,6 +15,7 @@ D, SHARE = 102, 0.05
 ZIPF = 1 / np.arange(5, D + 5) / (1 / np.arange(5, D + 5)).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.statistical) for e in (0.5, 2.0))]
 )
@@ -50,6 +51,7 @@ def test_round_looks_like_an_honest_one_of_other_frequencies(protocol: str) -> N
         assert together == pytest.approx(honest, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_alarm_is_raised_more_often_than_its_rate(protocol: str) -> None:
     """Over 12 rounds; more alarms than the limit have a probability of 1e-6 without an attack.

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.randomness import rng
 
 from ldprecover import Estimates, RoundExport, RoundParameters, Tally, frequency_oracle, recover
 from ldprecover.certificate import certify
@@ -50,6 +51,8 @@ def test_repr_of_estimates_names_the_first_five() -> None:
 
 def test_repr_of_conclusions_has_no_vectors() -> None:
     oracle = frequency_oracle("oue", 1.0, D)
-    conclusions = recover(oracle, oracle.perturb(np.arange(D).repeat(5)), "unmix").conclusions
+    conclusions = recover(
+        oracle, oracle.perturb(np.arange(D).repeat(5), rng(0)), "unmix"
+    ).conclusions
     assert repr(conclusions).startswith("Conclusions(none_seen, ")
     assert len(repr(conclusions)) < 100

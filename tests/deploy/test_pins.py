@@ -18,6 +18,7 @@ PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
 LOCK = "requirements.lock"
 WHOLE = ["all", "cluster", "experiments", "group test", "group check", "group build"]
 PARTS = {
+    "tests/quick.lock": ["group quick"],
     "deploy/build.lock": ["group build"],
     "deploy/command.lock": ["cli", "fast", "group build"],
     "deploy/image.lock": ["cli", "postgres"],
@@ -64,7 +65,7 @@ def test_every_pin_is_an_exact_version_with_hashes(lock: str) -> None:
 
 
 @pytest.mark.parametrize("lock", PARTS)
-def test_lock_of_an_image_is_part_of_the_whole_lock(lock: str) -> None:
+def test_each_lock_is_part_of_the_whole_lock(lock: str) -> None:
     def files(lock: str) -> dict[str, frozenset[str]]:
         return {f"{pin.name}{pin.specifier}": hashes for pin, hashes in pinned(lock)}
 

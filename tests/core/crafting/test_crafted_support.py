@@ -38,6 +38,7 @@ def subsets(items: list[int], r: int) -> np.ndarray:
     return np.array(items)[order]
 
 
+@pytest.mark.slow
 @over_oracles
 @pytest.mark.parametrize("aim", AIMS)
 @pytest.mark.parametrize(("targets", "r"), CASES)

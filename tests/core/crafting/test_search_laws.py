@@ -13,6 +13,7 @@ from ldprecover.distributions import binomial_law
 from ldprecover.protocols.olh import SEEDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [30, 102])
 @pytest.mark.parametrize("law", [True, False], ids=["honest", "balanced"])
 def test_simulated_means_are_within_one_percent(d: int, law: bool) -> None:

@@ -29,6 +29,7 @@ def moments(
     return counts.mean(axis=0), products.mean(axis=0), products.std(axis=0) / np.sqrt(DRAWS)
 
 
+@pytest.mark.slow
 @each_protocol
 @pytest.mark.parametrize("kind", ["honest", "sampled"])
 def test_tallies_vary_as_those_of_reports(oracle: FrequencyOracle, kind: str) -> None:

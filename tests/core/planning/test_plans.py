@@ -48,6 +48,7 @@ def simulated(planned: Any, rounds: int, items: int = 1) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     "setting", SETTINGS, ids=lambda setting: ",".join(f"{k}={v}" for k, v in setting.items())
@@ -69,6 +70,7 @@ def test_planned_error_is_that_of_simulated_rounds(protocol: str, setting: dict[
         assert planned.standard_error == pytest.approx(setting["error"], rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", sorted(set(PROTOCOLS) - {"hr", "llh"}))
 @pytest.mark.parametrize(("d", "items"), [(6, 3), (12, 11), (20, 5)])
 def test_planned_error_of_a_sum_is_that_of_simulations(protocol: str, d: int, items: int) -> None:
@@ -265,6 +267,7 @@ def test_rejects_unknown_or_no_protocols() -> None:
         plan(PlanRequest(**THREE), ["rappor"])  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(7,), (40, 3), (12, 2, 100) * 5])
 def test_choosing_a_question_gains_what_the_larger_share_would(sizes: tuple[int, ...]) -> None:
     k = len(sizes)

@@ -32,6 +32,7 @@ from ldprecover.testing import CHECKS, check_protocol
 from ldprecover.types import BoolArray, Int64Array, Reports, UInt32Array
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "d"), [(0.5, 6), (2.0, 17), (1.0, 2)])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_protocol_keeps_the_contract(protocol: str, epsilon: float, d: int) -> None:

@@ -153,6 +153,7 @@ def test_the_laws_of_several_items_are_those_of_reports() -> None:
             assert_follows(np.bincount(counted, minlength=len(items) + 1), law)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [[3], [0, 1], [5, 40, 77], list(range(5, 102, 10))])
 @pytest.mark.parametrize("g", [2, 3, 5])
 def test_crafted_reports_support_the_most_targets(targets: list[int], g: int) -> None:

@@ -71,6 +71,7 @@ def test_a_tie_of_the_last_key_is_drawn_again() -> None:
     assert np.abs(bits[:, 1:].mean(axis=0) - 0.4).max() < 6 * math.sqrt(0.24 / n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "n"), [(None, 50), (None, 1), (1, 50), (198, 50)])
 def test_large_population_tally_has_the_moments_of_reports(
     k: int | None, n: int, monkeypatch: pytest.MonkeyPatch
