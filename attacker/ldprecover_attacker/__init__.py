@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ldprecover.lazy_names import lazy_getattr
 from ldprecover_attacker.arguments import AGAINST
-from ldprecover_attacker.base import MODELS, Attack, ItemAttack, ModelledAttack, Plan
+from ldprecover_attacker.base import MODELS, Attack, AttackPlan, ItemAttack, ModelledAttack
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.functions import attack_class
@@ -37,6 +37,7 @@ __all__ = [
     "RIA",
     "RPA",
     "Attack",
+    "AttackPlan",
     "Campaign",
     "CampaignResult",
     "FormCampaign",
@@ -46,7 +47,6 @@ __all__ = [
     "Manip",
     "Mimicry",
     "ModelledAttack",
-    "Plan",
     "Several",
     "SubsetAttack",
     "TargetedAttack",

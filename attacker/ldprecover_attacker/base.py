@@ -27,7 +27,7 @@ _ONE_HOT = (
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class AttackPlan:
     """An attack on one oracle whose secrets are drawn: its reports are now independent and alike.
 
     `send(m, rng)` returns m reports. `support(m)` returns pi: for each of the d items the expected
@@ -131,7 +131,7 @@ class Attack(ABC):
         return self
 
     @abstractmethod
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         """Draw the attacker's secrets, and return the plan that uses them."""
 
 
@@ -175,26 +175,26 @@ class ModelledAttack(ItemAttack):
                 f"model must be one of {', '.join(MODELS)}, not {self.model!r}{hint}"
             )
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         weights = self.distribution(oracle.domain_size, rng)
         if self.model == "crafted":
             return self._crafted(oracle, weights)
-        return Plan(
+        return AttackPlan(
             send=lambda m, rng: oracle.encode(draw_items(weights, m, rng), rng),
             support=lambda m: crafter_of(oracle).encoded_support(weights),
         )
 
-    def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
+    def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> AttackPlan:
         """Craft each report for the one item it drew, so that its support size looks honest."""
-        return Plan(
+        return AttackPlan(
             send=lambda m, rng: crafter_of(oracle).craft(draw_items(weights, m, rng)[:, None], rng),
             support=lambda m: crafter_of(oracle).crafted_support(weights, 1),
         )
 
 
-def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> Plan:
+def honest_plan(oracle: FrequencyOracle, weights: FloatArray) -> AttackPlan:
     """Return the plan to draw items from P and to report them as an honest user does."""
-    return Plan(
+    return AttackPlan(
         send=lambda m, rng: oracle.perturb(draw_items(weights, m, rng), rng),
         support=lambda m: oracle.laws.honest_support(weights),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
-from ldprecover_attacker.base import Attack, ItemAttack, Plan, honest_plan
+from ldprecover_attacker.base import Attack, AttackPlan, ItemAttack, honest_plan
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class InputPoisoning(Attack):
     def distribution(self, d: int, rng: Rng) -> FloatArray:
         return self.attack.distribution(d, rng)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         return honest_plan(oracle, self.attack.distribution(oracle.domain_size, rng))
 
 
@@ -88,7 +88,7 @@ class Several(Attack):
         """Return the mean of the attackers' distributions."""
         return np.average([attack.distribution(d, rng) for attack in self.attacks], axis=0)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         plans = [attack.plan(oracle, rng) for attack in self.attacks]
 
         def send(m: int, rng: Rng) -> Reports:
@@ -103,4 +103,4 @@ class Several(Attack):
             users = max(1, round(m / len(plans)))
             return np.average([plan.support(users) for plan in plans], axis=0)
 
-        return Plan(send, support)
+        return AttackPlan(send, support)

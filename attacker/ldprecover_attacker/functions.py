@@ -11,7 +11,7 @@ from ldprecover import FrequencyOracle, ParameterError, ReportError
 from ldprecover._checks import check_parameters
 from ldprecover.plugins import check_class
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
-from ldprecover_attacker.base import Attack, Plan
+from ldprecover_attacker.base import Attack, AttackPlan
 from ldprecover_attacker.targeted import TargetedAttack
 
 _MEASURED = 10_000
@@ -54,7 +54,7 @@ class _Function(Attack):
 
     function: ClassVar[Callable[..., Any]]
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         options = self._options(oracle.domain_size)
 
         def send(m: int, rng: Rng) -> Reports:
@@ -75,7 +75,7 @@ class _Function(Attack):
             number = max(m, _MEASURED)
             return oracle.support_counts(send(number, rng)) / number
 
-        return Plan(send, support)
+        return AttackPlan(send, support)
 
     def _options(self, d: int) -> dict[str, Any]:
         return {}
@@ -101,5 +101,5 @@ class _Named(Attack):
     def target_indices(self, d: int) -> Int64Array:
         return self.attack.target_indices(d)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         return self.attack.plan(oracle, rng)

@@ -12,7 +12,7 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.certificate import undetectable
 from ldprecover.protocols.laws import required
 from ldprecover.types import FloatArray, Reports, Rng
-from ldprecover_attacker.base import Plan, draw_items
+from ldprecover_attacker.base import AttackPlan, draw_items
 from ldprecover_attacker.targeted import TargetedAttack
 
 _CELLS = 1 << 22  # (report, item) pairs of a block of reports
@@ -53,11 +53,11 @@ class Mimicry(TargetedAttack):
         if self.frequencies is not None:
             object.__setattr__(self, "frequencies", tuple(map(float, self.frequencies)))
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         targets = tuple(self.target_indices(oracle.domain_size).tolist())
         frequencies = None if self.frequencies is None else tuple(self.frequencies)
         law = _law_of(oracle, targets, self.share, frequencies)
-        return Plan(send=law.reports, support=lambda m: law.support())
+        return AttackPlan(send=law.reports, support=lambda m: law.support())
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover.crafting import DEFAULT_SEARCH, Aim, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_search, check_size, size_or_default
-from ldprecover_attacker.base import Plan
+from ldprecover_attacker.base import AttackPlan
 from ldprecover_attacker.targeted import TargetedAttack, indicator
 
 
@@ -87,10 +87,10 @@ class MGAA(SubsetAttack):
         super().__post_init__()
         check_search(self.search, exhaustive=False)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         d = oracle.domain_size
         included, each = self.inclusion(d), self.subset_size(d)
-        return Plan(
+        return AttackPlan(
             send=lambda m, rng: crafter_of(oracle).craft(
                 self.subsets(d, m, rng), rng, aim=self._aim, search=self.search
             ),
@@ -123,7 +123,7 @@ class APA(MGAA):
     name = "apa"
     _aim = "honest"
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         each, maximum = self.subset_size(oracle.domain_size), crafter_of(oracle).expected_size
         if each > maximum and oracle.fixed_size != 1:
             if maximum < 1:

@@ -15,9 +15,9 @@ from ldprecover.items import find_items, isolated, quoted, whole
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search
 from ldprecover_attacker.base import (
+    AttackPlan,
     ItemAttack,
     ModelledAttack,
-    Plan,
     honest_plan,
 )
 
@@ -125,11 +125,11 @@ class MGA(TargetedAttack, ModelledAttack):
         check_search(self.search)
         check_against(self.against)
 
-    def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> Plan:
+    def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> AttackPlan:
         targets = self.target_indices(oracle.domain_size)
         r = targets.size
         aim: Aim = "most" if self.against == "raw" else "projected"
-        return Plan(
+        return AttackPlan(
             send=lambda m, rng: crafter_of(oracle).craft(
                 np.broadcast_to(targets, (m, r)), rng, aim=aim, search=self.search
             ),
@@ -175,7 +175,7 @@ class APA2(TargetedAttack):
             )
         check_search(self.search, exhaustive=False)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         if oracle.fixed_size == 1:
             raise ParameterError(
                 f"apa2 tosses a coin for each target, and a {oracle.protocol} report supports one "
@@ -188,7 +188,7 @@ class APA2(TargetedAttack):
                 "as many items as an"
                 f" honest one, which is {oracle.laws.mean_size:.3g} on average"
             )
-        return Plan(*crafter_of(oracle).coin_reports(targets, self.rate, self.search))
+        return AttackPlan(*crafter_of(oracle).coin_reports(targets, self.rate, self.search))
 
 
 @dataclass(frozen=True)
@@ -235,14 +235,14 @@ class Joint(TargetedAttack):
         item = None if self.item is None else find_items([self.item], items)[0]
         return replace(super().resolve(items), item=item)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         d = oracle.domain_size
         reports = crafter_of(oracle).joint_reports(
             self.target_indices(d),
             oracle.q if self.rate is None else self.rate,
             None if self.item is None else check_index(self.item, d),
         )
-        return Plan(*reports)
+        return AttackPlan(*reports)
 
 
 @dataclass(frozen=True)
@@ -257,5 +257,5 @@ class RIA(TargetedAttack):
 
     name = "ria"
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         return honest_plan(oracle, self.distribution(oracle.domain_size, rng))

@@ -13,7 +13,7 @@ from ldprecover.crafting import DEFAULT_SEARCH, crafter_of
 from ldprecover.items import find_items
 from ldprecover.types import FloatArray, Reports, Rng
 from ldprecover_attacker.arguments import check_against, check_search, check_size, size_or_default
-from ldprecover_attacker.base import ItemAttack, ModelledAttack, Plan
+from ldprecover_attacker.base import AttackPlan, ItemAttack, ModelledAttack
 from ldprecover_attacker.targeted import check_index, index_or_label
 
 _KINDS = ("diffuse", "peaked")
@@ -139,8 +139,8 @@ class RPA(ItemAttack):
     def distribution(self, d: int, rng: Rng) -> FloatArray:
         return np.full(d, 1 / d)
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
-        return Plan(
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
+        return AttackPlan(
             send=crafter_of(oracle).uniform_reports,
             support=lambda m: np.full(oracle.domain_size, crafter_of(oracle).uniform_support),
         )
@@ -196,10 +196,10 @@ class MLA(ItemAttack):
         weights[rng.integers(d) if self.item is None else check_index(self.item, d)] = 1.0
         return weights
 
-    def plan(self, oracle: FrequencyOracle, rng: Rng) -> Plan:
+    def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         report = self._report(oracle, rng)
         support = oracle.supports(report)[0].astype(np.float64)
-        return Plan(
+        return AttackPlan(
             send=lambda m, rng: np.repeat(report, m, axis=0),
             support=lambda m: support,
         )

@@ -43,7 +43,7 @@ WITHOUT = {
     *("CampaignResult", "Comparison", "LabelledEstimates", "Outcome", "Results"),
     *("SimulatedRecovery", "SimulatedRound"),
     # What attacks of other packages extend or return: plugins.md has an example.
-    *("ItemAttack", "ModelledAttack", "Plan", "SubsetAttack", "TargetedAttack"),
+    *("ItemAttack", "ModelledAttack", "AttackPlan", "SubsetAttack", "TargetedAttack"),
 }
 
 

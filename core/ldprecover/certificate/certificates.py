@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ldprecover._checks import check_whole, real
-from ldprecover.certificate.evidence import Evidence
+from ldprecover.certificate.evidence import RoundEvidence
 from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import SEED_BITS, report_evidence
 from ldprecover.errors import ParameterError
@@ -55,7 +55,7 @@ class Certificate:
         certificate.least_malicious_share           # 0.0
     """
 
-    evidence: Evidence
+    evidence: RoundEvidence
     malicious_share: float
     confidence: float
     seed: int | None = None
@@ -194,7 +194,7 @@ def certify(
     d, error = oracle.domain_size, 1 - confidence
     if isinstance(reports, Tally):
         counts, n = reports.counts(oracle).astype(np.float64), reports.n
-        evidence, seed = Evidence(oracle, counts, n, error), None
+        evidence, seed = RoundEvidence(oracle, counts, n, error), None
     else:
         source = ReportSource.of(oracle, reports)
         sets = [np.array(target_indices(items, d, ("item", "items"))) for items in questions]

@@ -65,7 +65,7 @@ class Scored:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class RoundEvidence:
     """The evidence of support counts, of any pure protocol, and of scores of the reports.
 
     An honest report supports v, or does not, as often as the frequencies say, and malicious reports

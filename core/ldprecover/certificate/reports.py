@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.certificate.cells import Cells, numbers_of_cells, report_cells, set_cells
-from ldprecover.certificate.evidence import Evidence, HonestPart, Scored, scores_log_tail
+from ldprecover.certificate.evidence import HonestPart, RoundEvidence, Scored, scores_log_tail
+from ldprecover.certificate.partitions import Partition, numbers_of_cells, report_cells, set_cells
 from ldprecover.certificate.scores import ScorePicker, Scores
 from ldprecover.items import largest
 from ldprecover.reports.sample import Drawn, Sample
@@ -37,7 +37,7 @@ def report_evidence(
     malicious_share: float,
     error: float,
     seed: int,
-) -> Evidence:
+) -> RoundEvidence:
     """Return the evidence of reports, in three passes; scores suit the sets of the `questions`."""
     oracle, d = source.oracle, source.oracle.domain_size
     chosen = _choosing(source, seed)
@@ -57,7 +57,7 @@ def report_evidence(
         log_tail = _CAUTION * scores_log_tail(_CHOICE, error)
         picker = ScorePicker(partitions, [first for first, _ in parts], choosing, scored, log_tail)
         for share in dict.fromkeys((malicious_share or _TYPICAL) * x for x in _SHARES):
-            box = Evidence(oracle, first_counts, choosing, error).region(share)
+            box = RoundEvidence(oracle, first_counts, choosing, error).region(share)
             honest = HonestPart.of(n, scored, share, d, error)
             for items, sign in itertools.product(sets, (1.0, -1.0)):
                 if box is None or honest is None or len(scores) >= _MOST:
@@ -65,7 +65,7 @@ def report_evidence(
                 scores += picker.scores(box, honest, sign * np.isin(np.arange(d), items), scores)
     sums = [(parts[s.partition][1] * s.values).sum() for s in scores]
     result = Scored(scored, np.array([s.losses for s in scores]), np.array(sums))
-    return Evidence(oracle, counts, n, error, result)
+    return RoundEvidence(oracle, counts, n, error, result)
 
 
 def _choosing(source: ReportSource, seed: int) -> Drawn:
@@ -116,7 +116,7 @@ def _summaries(sample: Sample, chosen: Drawn) -> Int64Array:
     return np.array([np.append(each.counts(sample.oracle), each.n) for each in tallies])
 
 
-def _histograms(partitions: Sequence[Cells], sample: Sample, chosen: Drawn) -> Int64Array:
+def _histograms(partitions: Sequence[Partition], sample: Sample, chosen: Drawn) -> Int64Array:
     """Return how many reports of both parts each cell of all partitions has, (2, cells)."""
     histograms, sizes = [], [cells.size for cells in partitions]
     for part in sample.split(chosen):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.certificate.cells import Cells
 from ldprecover.certificate.evidence import HonestPart
+from ldprecover.certificate.partitions import Partition
 from ldprecover.certificate.region import Region
 from ldprecover.types import FloatArray, Int64Array
 
@@ -44,7 +44,7 @@ class ScorePicker:
     part it knows the number of reports, `scored`, alone.
     """
 
-    partitions: Sequence[Cells]
+    partitions: Sequence[Partition]
     histograms: Sequence[Int64Array]
     n: int
     scored: int

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from ldprecover import ParameterError, Tally, frequency_oracle
 from ldprecover.certificate import Ahead, AmongFirst, Certificate, MoreThan, certify
-from ldprecover.certificate.evidence import Evidence
+from ldprecover.certificate.evidence import RoundEvidence
 from ldprecover.certificate.region import Region
 from ldprecover.distributions import binomial_threshold
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle
@@ -260,7 +260,7 @@ def test_intervals_hold_the_truth_in_all_but_few_rounds(protocol: str, attack: s
         tally = Tally.of(oracle, oracle.perturb(items, rng))
         counts = tally.counts(oracle).astype(float)
         counts += malicious * {"raises one item": np.eye(d)[0], "supports all": 1}.get(attack, 0)
-        certificate = Certificate(Evidence(oracle, counts, n, 1 - 0.8), share, 0.8)
+        certificate = Certificate(RoundEvidence(oracle, counts, n, 1 - 0.8), share, 0.8)
         is_inside = certificate.is_possible and bool(
             (certificate.lower <= truth).all() and (certificate.upper >= truth).all()
         )

@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 
 from ldprecover import ParameterError
 from ldprecover.certificate import Ahead, certify
-from ldprecover.certificate.cells import numbers_of_cells, report_cells, set_cells
 from ldprecover.certificate.evidence import HonestPart
+from ldprecover.certificate.partitions import numbers_of_cells, report_cells, set_cells
 from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import chooses
 from ldprecover.distributions import binomial_threshold

@@ -8,7 +8,7 @@ import pytest
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.certificate import Ahead, Certificate
-from ldprecover.certificate.evidence import Evidence
+from ldprecover.certificate.evidence import RoundEvidence
 from ldprecover.planning import PlanRequest, plan
 from ldprecover.planning.leads import Leads
 from ldprecover.protocols import PROTOCOLS
@@ -20,7 +20,7 @@ def tolerance_of_counts(
     """Return the tolerance of "the first item is ahead of the second" at expected counts."""
     oracle = frequency_oracle(protocol, epsilon, frequencies.size)
     counts = n * (oracle.q + (oracle.p - oracle.q) * frequencies)
-    return Certificate(Evidence(oracle, counts, n, 1 - 0.95), 0.0, 0.95).tolerance(Ahead(0, 1))
+    return Certificate(RoundEvidence(oracle, counts, n, 1 - 0.95), 0.0, 0.95).tolerance(Ahead(0, 1))
 
 
 def only_round(request: PlanRequest, protocol: str) -> Any:

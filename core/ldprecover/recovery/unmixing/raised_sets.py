@@ -52,7 +52,7 @@ class Addition:
         return math.hypot(self.error, self.share * PRIOR.share_deviation)
 
 
-class RaisedSet(NamedTuple):
+class HistogramSet(NamedTuple):
     """A set of items, sorted, with the evidence of it in nats less the price of naming it.
 
     `probabilities` are those of each item against the other items in its place.
@@ -76,7 +76,7 @@ class SetSearch:
         self._excess = (histogram - expected) * self._is_sent
         self._content = float(expected @ expected / expected.sum())  # of a report's cell, the mean
 
-    def best(self, estimates: FloatArray | Int64Array) -> RaisedSet | None:
+    def best(self, estimates: FloatArray | Int64Array) -> HistogramSet | None:
         """Return the set of most evidence, or None if that is below `THRESHOLDS.set_evidence`.
 
         A search adds and removes one item at a time. It starts from the highest estimates, and
@@ -98,7 +98,7 @@ class SetSearch:
         if not items.size:
             return None
         total = np.logaddexp(np.logaddexp.reduce(swapped, axis=1), self._toggled(items)[items])
-        return RaisedSet(items, evidence, np.exp(np.minimum(evidence - total, 0.0)))
+        return HistogramSet(items, evidence, np.exp(np.minimum(evidence - total, 0.0)))
 
     def additions_for(self, items: Iterable[int]) -> list[Addition]:
         """Return the likeliest laws of reports that raise a set, and one that hides them.

@@ -16,7 +16,7 @@ _DEVIATIONS = 4.0  # standard deviations of it on either side that have bins
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Partition:
     """A partition: `laws[types[v]]` are the probabilities of its a x b cells for a user of v.
 
     A cell is an interval of how many of the `items` a report supports, and one of how many others:
@@ -45,7 +45,7 @@ class Cells:
 
 
 def numbers_of_cells(
-    partitions: Sequence[Cells], oracle: FrequencyOracle, reports: Reports
+    partitions: Sequence[Partition], oracle: FrequencyOracle, reports: Reports
 ) -> list[Int64Array]:
     """Return the cell of each report, for each partition."""
     sets = [cells.items for cells in partitions if cells.items is not None]
@@ -58,7 +58,7 @@ def numbers_of_cells(
     return numbers
 
 
-def report_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> list[Cells]:
+def report_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> list[Partition]:
     """Return the cells that are single reports, and by how many items of a set these support.
 
     Empty where reports are not integers or too many, or their likelihood does not have one ratio
@@ -75,10 +75,12 @@ def report_cells(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> list[Ce
     uniform = np.exp(laws.log_likelihood(reports, np.full(d, 1 / d)))
     law = ratios * (uniform / ratios.mean(axis=0))
     all_bins = (np.arange(limit), *(np.count_nonzero(supports[:, x], axis=1) for x in sets))
-    return [Cells(_summed(law, 1, bins)[:, :, None], np.arange(d), (bins,)) for bins in all_bins]
+    return [
+        Partition(_summed(law, 1, bins)[:, :, None], np.arange(d), (bins,)) for bins in all_bins
+    ]
 
 
-def set_cells(oracle: FrequencyOracle, items: Int64Array) -> Cells | None:
+def set_cells(oracle: FrequencyOracle, items: Int64Array) -> Partition | None:
     """Return the cells of a set of items and of the others.
 
     None where the law of how many of several items a report supports is not known, or depends on
@@ -101,7 +103,7 @@ def set_cells(oracle: FrequencyOracle, items: Int64Array) -> Cells | None:
         joint += p * np.pad(with_own[both] * split, [(n, 0) for n in own])
         laws.append(_summed(_summed(joint, 0, bins[0]), 1, bins[1]))
     types = np.isin(np.arange(d), items, invert=True).astype(np.int64)
-    return Cells(np.array(laws), types, bins, items)
+    return Partition(np.array(laws), types, bins, items)
 
 
 def _bins(n: int, q: float) -> Int64Array:
