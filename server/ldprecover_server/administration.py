@@ -59,7 +59,14 @@ def stored_reports(settings: Settings, round: str) -> Iterator[tuple[RoundExport
         size = parameters.oracle.summary_size
         tally, reports = storage.segments.tally_and_reports(stored.seq, size)
         texts = {name: getattr(stored, name) for name in TEXTS}
-        export = RoundExport(stored.id, stored.name, parameters, tally, seed=stored.seed, **texts)
+        export = RoundExport(
+            round=stored.id,
+            name=stored.name,
+            parameters=parameters,
+            tally=tally,
+            seed=stored.seed,
+            **texts,
+        )
         # A reader that stops early must leave its transaction before the database is closed.
         with contextlib.closing(iter(reports)) as pieces:
             yield export, pieces

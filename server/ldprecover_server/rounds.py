@@ -200,10 +200,10 @@ class Rounds:
         tally = self.tally(round)
         parameters = self._storage.rounds.parameters(round.seq)
         return RoundExport(
-            round.id,
-            round.name,
-            parameters,
-            tally,
+            round=round.id,
+            name=round.name,
+            parameters=parameters,
+            tally=tally,
             seed=stored.seed,
             **{name: getattr(round, name) for name in TEXTS},
         )

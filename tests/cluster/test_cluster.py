@@ -64,7 +64,13 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def export_of(oracle: FrequencyOracle, reports: Reports) -> RoundExport:
     parameters = RoundParameters.named(oracle.protocol, oracle.epsilon, ITEMS, oracle.own)
-    return RoundExport("R1", "cities", parameters, Tally.of(oracle, reports), seed="5" * 32)
+    return RoundExport(
+        round="R1",
+        name="cities",
+        parameters=parameters,
+        tally=Tally.of(oracle, reports),
+        seed="5" * 32,
+    )
 
 
 def written(folder: Path, oracle: FrequencyOracle, reports: Reports) -> ReportDataset:
@@ -116,7 +122,7 @@ from ldprecover import RoundExport, RoundParameters, Tally
 from ldprecover_cluster import write_dataset
 parameters = RoundParameters("oue", 1.0, tuple(map(str, range(1_024))))
 tally = Tally(np.zeros(1_024, np.int64), {pieces} * 8_192)
-export = RoundExport("R1", "x", parameters, tally)
+export = RoundExport(round="R1", name="x", parameters=parameters, tally=tally)
 write_dataset({str(tmp_path / str(pieces))!r}, export, (bytes(1 << 20) for _ in range({pieces})))
 lines = Path("/proc/self/status").read_text().splitlines()
 print(next(line for line in lines if "VmHWM" in line).split()[1])

@@ -23,7 +23,7 @@ TALLY = Tally.of(ORACLE, REPORTS)
         (TALLY, "Tally(1,000 reports, 200 numbers)"),
         (PARAMETERS, "RoundParameters(olh, epsilon 1, hash_range 4, 200 items)"),
         (
-            RoundExport("R1", "lunch", PARAMETERS, TALLY),
+            RoundExport(round="R1", name="lunch", parameters=PARAMETERS, tally=TALLY),
             "RoundExport(lunch, olh, epsilon 1, 200 items, 1,000 reports)",
         ),
         (

@@ -140,7 +140,9 @@ def reader(
     reports = users.reports(oracle)
     tally = Tally.of(oracle, reports)
     path = tmp_path_factory.mktemp("reader") / "export.json"
-    export = RoundExport("R1", "cities", RoundParameters("oue", 1.0, cities.items), tally)
+    export = RoundExport(
+        round="R1", name="cities", parameters=RoundParameters("oue", 1.0, cities.items), tally=tally
+    )
     path.write_text(json.dumps(export.to_dict()))
     names |= {"opened": opened, "oracle": oracle, "users": users, "values": users.values()}
     names |= {"reports": reports, "more_reports": reports, "tally": tally}

@@ -58,7 +58,9 @@ def test_export_of_core_has_the_declared_fields() -> None:
     parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), practice=True)
     tally = Tally(np.array([5, 0, 2]), 10)
     texts = {"question": "Which?", "title": "Letters", "thanks": "Thanks."}
-    document = RoundExport("R1", "x", parameters, tally, seed="0f" * 16, **texts).to_dict()
+    document = RoundExport(
+        round="R1", name="x", parameters=parameters, tally=tally, seed="0f" * 16, **texts
+    ).to_dict()
     assert document.keys() == Export.model_fields.keys()
     assert json.loads(Export.model_validate(document).to_json()) == document
 

@@ -37,7 +37,7 @@ def poisoned(server: ServerProcess) -> Poisoned:
     for protocol in PROTOCOLS:
         own = {"hash_range": 4} if protocol == "olh" else {}
         opened = server.open_round(protocol, 1.0, items=LABELS, **own)
-        oracle = RoundParameters(protocol, 1.0, LABELS, own_of(opened)).oracle
+        oracle = RoundParameters(protocol, 1.0, LABELS, parameter=own_of(opened)).oracle
         genuine = oracle.perturb(rng.integers(0, 5, 400), rng)
         malicious = oracle.encode(rng.choice([7, 9], 100), rng)
         for reports in (genuine, malicious):

@@ -53,7 +53,7 @@ def test_opening_answers_with_the_round_and_its_place(server: ServerProcess) -> 
         2,
     )
     assert before <= datetime.fromisoformat(opened["opened_at"]) <= datetime.now(UTC)
-    parameters = RoundParameters("olh", 0.5, ("New York, NY", "Łódź"), 5)
+    parameters = RoundParameters("olh", 0.5, ("New York, NY", "Łódź"), parameter=5)
     assert (opened["p"], opened["q"]) == (parameters.oracle.p, parameters.oracle.q)
     assert opened["digest"] == parameters.digest
     assert response.headers["location"] == f"/rounds/{opened['id']}"
@@ -298,7 +298,7 @@ def test_parameters_are_immutable_with_a_recomputable_digest(
         parameters["protocol"],
         parameters["epsilon"],
         tuple(parameters["items"]),
-        parameters["hash_range"],
+        parameter=parameters["hash_range"],
     )
     assert parameters["digest"] == recomputed.digest
 

@@ -157,7 +157,7 @@ def test_parameters() -> None:
             case["protocol"],
             case["epsilon"],
             tuple(case["items"]),
-            own(case),
+            parameter=own(case),
             practice=case.get("practice", False),
         )
         assert parameters.digest == case["digest"]

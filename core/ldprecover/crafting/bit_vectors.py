@@ -1,5 +1,7 @@
 """Crafting bit vectors: the chosen items, padded with random others to a number of ones."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Crafting for a protocol that states no crafter: a search among encoded items."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

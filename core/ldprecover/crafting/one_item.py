@@ -1,5 +1,7 @@
 """Crafting reports that name one item."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

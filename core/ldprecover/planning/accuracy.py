@@ -20,7 +20,7 @@ _NORMAL = NormalDist().inv_cdf(0.975)
 _CLIENT_EPSILON = 2.0  # ldprecover_client.reporter.MAX_EPSILON
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Accuracy:
     """The accuracy of one item's share, of 1/d, in a round with its best protocol.
 
@@ -113,8 +113,16 @@ def accuracy(
         average = 1 / domain_size
         enough_epsilon = next((e for e in steps if noise(domain_size, e, names) <= average), None)
         items_to_see = most_items(lambda d: noise(d, epsilon, names) * d > 1)
-    ways = enough_users, enough_items, enough_epsilon, items_to_see
-    return Accuracy(domain_size, users, margin, max(margin, largest), *ways)
+    return Accuracy(
+        domain_size=domain_size,
+        users=users,
+        margin=margin,
+        largest_margin=max(margin, largest),
+        users_for_point=enough_users,
+        items_for_point=enough_items,
+        epsilon_for_share=enough_epsilon,
+        items_for_share=items_to_see,
+    )
 
 
 def _ways(start: str, *ways: object) -> str:

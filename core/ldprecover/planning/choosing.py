@@ -20,7 +20,7 @@ _FREE_BYTES = 1e6  # stored bytes, which a recovery reads in less than a second
 _INTEGER = 8  # bytes of one integer of a tally
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """A protocol for a round, and its costs. Lower is better for each.
 
@@ -113,13 +113,14 @@ def proposed_retention(oracle: FrequencyOracle) -> str:
 def candidate(oracle: FrequencyOracle, n: int, targets: int) -> Candidate:
     """Return a protocol and its costs for n users, without a score."""
     return Candidate(
-        oracle,
-        math.sqrt(float(oracle.variance(1 / oracle.domain_size, n))),
-        worst_change(oracle, 1.0, targets, 0.0).rise,
-        targets,
-        oracle.wire.size,
-        float(oracle.hash_tests) * n,
-        _INTEGER * oracle.summary_size + (0 if oracle.traits.histogram else n * oracle.wire.size),
+        oracle=oracle,
+        standard_error=math.sqrt(float(oracle.variance(1 / oracle.domain_size, n))),
+        gain=worst_change(oracle, 1.0, targets, 0.0).rise,
+        targets=targets,
+        report_size=oracle.wire.size,
+        hash_tests=float(oracle.hash_tests) * n,
+        stored_bytes=_INTEGER * oracle.summary_size
+        + (0 if oracle.traits.histogram else n * oracle.wire.size),
     )
 
 

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -205,6 +205,7 @@ class Laws:
     domain_size: int
     p: float
     q: float
+    _: KW_ONLY
     sizes: SizeLaw | None = None
     hits: HitLaw | None = None
     joint_support: JointSupport | None = None

@@ -45,7 +45,7 @@ class Dropped:
     reports: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Conclusions:
     """The errors of a result and findings on the attack. What a method cannot state is None or ().
 

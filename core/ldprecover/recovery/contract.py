@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -62,6 +62,7 @@ class RecoveryRequest:
     """
 
     method: str = AUTO
+    _: KW_ONLY
     eta: float | str = DEFAULT_ETA
     targets: Iterable[int] = ()
     malicious_model: str = "paper"
@@ -220,20 +221,20 @@ class RecoveryInputs:
         By default no malicious frequencies are assumed, and the poisoned ones are the genuine.
         """
         return Recovery(
-            self.request.method,
-            eta,
-            targets,
-            self.oracle.laws.malicious_sum,
-            self.poisoned,
-            np.zeros_like(self.poisoned) if malicious is None else malicious,
-            self.poisoned.copy() if genuine is None else genuine,
-            recovered,
-            tuple(notes),
-            conclusions,
+            method=self.request.method,
+            eta=eta,
+            targets=targets,
+            malicious_sum=self.oracle.laws.malicious_sum,
+            poisoned=self.poisoned,
+            malicious=np.zeros_like(self.poisoned) if malicious is None else malicious,
+            genuine=self.poisoned.copy() if genuine is None else genuine,
+            recovered=recovered,
+            notes=tuple(notes),
+            conclusions=conclusions,
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Recovery:
     """The result of a recovery method, which `recover` returns. Vectors have shape (d,).
 
@@ -285,6 +286,7 @@ class Option:
     """
 
     name: str
+    _: KW_ONLY
     default: float | str
     low: float | None = None
     high: float | None = None
@@ -345,6 +347,7 @@ class Method:
 
     name: str
     summary: str
+    _: KW_ONLY
     uses: Set[str]
     recover: Callable[[RecoveryInputs], Recovery]
     needs: Set[str] = frozenset({"counts"})
@@ -383,7 +386,13 @@ class Method:
             size = inputs.oracle.domain_size
             return inputs.recovery(finite_vector(frequencies, f"the result of {title}", size), ())
 
-        return cls(title, "A function of the estimates.", frozenset(), recover, gives="frequencies")
+        return cls(
+            name=title,
+            summary="A function of the estimates.",
+            uses=frozenset(),
+            recover=recover,
+            gives="frequencies",
+        )
 
     def refusal(self, oracle: FrequencyOracle, available: frozenset[str]) -> str | None:
         """Return why the method cannot run under this protocol with the `available` NEEDS, or None.

@@ -1,5 +1,7 @@
 """A sample of reports: rows that stand for one report each, or for any number of equal reports."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +42,7 @@ class Sample:
         """Return the number of rows."""
         return len(self.reports)
 
-    def __getitem__(self, rows: BoolArray | slice) -> "Sample":
+    def __getitem__(self, rows: BoolArray | slice) -> Sample:
         """Return the sample of some rows."""
         multiplicities = None if self.multiplicities is None else self.multiplicities[rows]
         return replace(self, reports=self.reports[rows], multiplicities=multiplicities)
@@ -67,7 +69,7 @@ class Sample:
             return rng.random(len(self)) < rate
         return rng.binomial(self.multiplicities, rate)
 
-    def split(self, chosen: Drawn) -> tuple["Sample", "Sample"]:
+    def split(self, chosen: Drawn) -> tuple[Sample, Sample]:
         """Return the sample of the reports that `draw` chose, and that of the others."""
         if self.multiplicities is None:
             rows = chosen.astype(np.bool_, copy=False)

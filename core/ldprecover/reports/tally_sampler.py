@@ -161,7 +161,8 @@ def tally_sampler(oracle: FrequencyOracle) -> TallySampler:
     A sampler of another protocol is registered with `tally_sampler.register(MyOracle, MySampler)`;
     without one the reports are drawn.
 
-        tally_sampler(oracle).honest_tally([500, 300, 150, 50], np.random.default_rng(1))
+        rng = np.random.default_rng(1)
+        tally_sampler(oracle).population_tally(frequencies, 1_000, rng)
     """
     return TallySampler(oracle)
 

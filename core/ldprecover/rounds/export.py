@@ -42,7 +42,7 @@ def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RoundExport:
     """Id, name, parameters and tally of a round. `counts` in the file is the tally's summary.
 
@@ -159,9 +159,9 @@ class RoundExport:
             if not isinstance(fields.get(field), kind) or isinstance(fields[field], bool):
                 raise ParameterError(f"the export's {field} is missing or of another type")
         export = cls(
-            fields["round"],
-            fields["name"],
-            RoundParameters.named(
+            round=fields["round"],
+            name=fields["name"],
+            parameters=RoundParameters.named(
                 fields["protocol"],
                 fields["epsilon"],
                 fields["items"],
@@ -169,7 +169,7 @@ class RoundExport:
                 stored=True,
                 practice=document.get("practice") is True,
             ),
-            Tally(fields["counts"], fields["n"]),
+            tally=Tally(fields["counts"], fields["n"]),
             seed=document.get("seed"),
             **{name: document.get(name) for name in TEXTS},
         )
@@ -196,10 +196,10 @@ class RoundExport:
         if twice := self._rounds & other._rounds:
             raise ParameterError(f"the reports of the round {min(twice)} would count twice")
         return RoundExport(
-            f"{self.round}+{other.round}",
-            self.name if self.name == other.name else f"{self.name}+{other.name}",
-            self.parameters,
-            self.tally + other.tally,
+            round=f"{self.round}+{other.round}",
+            name=self.name if self.name == other.name else f"{self.name}+{other.name}",
+            parameters=self.parameters,
+            tally=self.tally + other.tally,
             question=self.question,
             title=self.title if self.title == other.title else None,
             thanks=self.thanks if self.thanks == other.thanks else None,

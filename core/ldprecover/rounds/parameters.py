@@ -6,7 +6,7 @@ import hashlib
 import struct
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import cached_property
 from os.path import commonprefix
 from typing import Any, Self
@@ -42,6 +42,7 @@ class RoundParameters:
     protocol: str
     epsilon: float
     items: tuple[str, ...]
+    _: KW_ONLY
     parameter: int | None = None
     stored: InitVar[bool] = False
     practice: bool = False
@@ -78,7 +79,14 @@ class RoundParameters:
 
         Raises ParameterError also for a parameter of another protocol.
         """
-        return cls(protocol, epsilon, tuple(items), own_parameter(protocol, own), stored, practice)
+        return cls(
+            protocol,
+            epsilon,
+            tuple(items),
+            parameter=own_parameter(protocol, own),
+            stored=stored,
+            practice=practice,
+        )
 
     @property
     def own(self) -> dict[str, Any]:

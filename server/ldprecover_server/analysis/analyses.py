@@ -355,11 +355,11 @@ class Analyses:
         items = self.rounds.items(round) if message.targets or message.canaries else ()
         request = RecoveryRequest(
             message.method,
-            message.eta,
-            find_items(message.targets, items),
-            message.malicious_model,
-            message.support,
-            message.options,
+            eta=message.eta,
+            targets=find_items(message.targets, items),
+            malicious_model=message.malicious_model,
+            support=message.support,
+            options=message.options,
             canaries=find_items(message.canaries, items, "canaries"),
         )
         history = self._history(round, message.history, key)

@@ -267,7 +267,7 @@ def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
         row.protocol,
         row.epsilon,
         tuple(decode_labels(read_labels(connection, seq))),
-        row.parameter,
+        parameter=row.parameter,
         stored=True,
         practice=row.practice,
     )

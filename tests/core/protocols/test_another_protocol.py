@@ -70,20 +70,27 @@ def test_own_parameter_is_stored_like_a_hash_range() -> None:
     parameters = RoundParameters.named("few", 1.0, items, {"few": 3, "hash_range": None})
     assert parameters.oracle == Few(1.0, 6, 3)
     assert parameters.own == {"few": 3}
-    assert parameters.digest != RoundParameters("few", 1.0, items, 2).digest
+    assert parameters.digest != RoundParameters("few", 1.0, items, parameter=2).digest
     assert RoundParameters("few", 1.0, items).parameter == 2
     with pytest.raises(ParameterError, match="hash_range belongs to olh, llh; few has none"):
         RoundParameters.named("few", 1.0, items, {"hash_range": 3})
     with pytest.raises(ParameterError, match="few belongs to few; olh has none"):
         RoundParameters.named("olh", 1.0, items, {"few": 3})
     with pytest.raises(ParameterError, match="few must be an integer from 1 to 99999"):
-        RoundParameters("few", 1.0, items, 0)
-    export = RoundExport("R1", "x", parameters, Tally(np.array([1, 2, 0, 1, 1, 1]), 2))
+        RoundParameters("few", 1.0, items, parameter=0)
+    export = RoundExport(
+        round="R1", name="x", parameters=parameters, tally=Tally(np.array([1, 2, 0, 1, 1, 1]), 2)
+    )
     assert export.to_dict()["few"] == 3
     assert RoundExport.from_dict(export.to_dict()).parameters == parameters
     with pytest.raises(ParameterError, match="few belongs to few"):
         RoundExport.from_dict(
-            RoundExport("R1", "x", RoundParameters("grr", 1.0, items), export.tally).to_dict()
+            RoundExport(
+                round="R1",
+                name="x",
+                parameters=RoundParameters("grr", 1.0, items),
+                tally=export.tally,
+            ).to_dict()
             | {"few": 3}
         )
 

@@ -232,8 +232,12 @@ def test_estimate_takes_numbers_of_numpy_and_tables_of_counts() -> None:
 @each_protocol
 def test_parameters_of_numpy_become_pythons(oracle: FrequencyOracle) -> None:
     own, items = [typed.int16(value) for value in oracle.own.values()], (*map(str, range(D)),)
-    typed_ones = RoundParameters(oracle.protocol, typed.float32(1), items, *own)
-    plain = RoundParameters(oracle.protocol, 1.0, items, *oracle.own.values())
+    typed_ones = RoundParameters(
+        oracle.protocol, typed.float32(1), items, parameter=own[0] if own else None
+    )
+    plain = RoundParameters(
+        oracle.protocol, 1.0, items, parameter=next(iter(oracle.own.values()), None)
+    )
     assert typed_ones.digest == plain.digest
     assert json.dumps([typed_ones.epsilon, typed_ones.own]) == json.dumps([1.0, oracle.own])
     epsilon: Any = Decimal(1)

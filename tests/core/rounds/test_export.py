@@ -22,7 +22,9 @@ from ldprecover import (
 @pytest.fixture
 def export() -> RoundExport:
     parameters = RoundParameters("olh", 1.3, ("a", "b", "é", "d"))
-    return RoundExport("R1", "letters", parameters, Tally(np.array([5, 0, 2, 3]), 10))
+    return RoundExport(
+        round="R1", name="letters", parameters=parameters, tally=Tally(np.array([5, 0, 2, 3]), 10)
+    )
 
 
 def test_a_file_reads_back_to_the_same_round(export: RoundExport) -> None:
@@ -153,7 +155,10 @@ def test_the_checksum_is_what_any_language_can_compute() -> None:
     import hashlib
 
     export = RoundExport(
-        "R1", "x", RoundParameters("grr", 1.0, ("a", "b")), Tally(np.array([1, 2]), 3)
+        round="R1",
+        name="x",
+        parameters=RoundParameters("grr", 1.0, ("a", "b")),
+        tally=Tally(np.array([1, 2]), 3),
     )
     message = export.parameters.digest.encode() + b"".join(
         n.to_bytes(8, "little") for n in (3, 1, 2)
@@ -164,7 +169,12 @@ def test_the_checksum_is_what_any_language_can_compute() -> None:
 
 def of_letters(round: str, counts: list[int], epsilon: float = 1.3) -> RoundExport:
     parameters = RoundParameters("grr", epsilon, ("a", "b", "c", "d"))
-    return RoundExport(round, "letters", parameters, Tally(np.array(counts), sum(counts)))
+    return RoundExport(
+        round=round,
+        name="letters",
+        parameters=parameters,
+        tally=Tally(np.array(counts), sum(counts)),
+    )
 
 
 def test_exports_of_the_same_parameters_add() -> None:

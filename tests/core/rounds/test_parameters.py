@@ -9,7 +9,7 @@ from ldprecover import GRR, OLH, ParameterError, RoundParameters
 
 def test_the_oracle_has_the_rounds_parameters() -> None:
     assert RoundParameters("grr", 1, ("a", "b", "c")).oracle == GRR(1.0, 3)
-    assert RoundParameters("olh", 0.5, ("a", "b"), 7).oracle == OLH(0.5, 2, 7)
+    assert RoundParameters("olh", 0.5, ("a", "b"), parameter=7).oracle == OLH(0.5, 2, 7)
 
 
 def test_olhs_hash_range_is_fixed_when_the_round_is_made() -> None:
@@ -19,11 +19,11 @@ def test_olhs_hash_range_is_fixed_when_the_round_is_made() -> None:
 
 def test_every_difference_changes_the_digest() -> None:
     rounds = [
-        RoundParameters("olh", 0.5, ("a", "b"), 3),
-        RoundParameters("olh", 0.5, ("a", "b"), 4),
-        RoundParameters("olh", 0.25, ("a", "b"), 3),
-        RoundParameters("olh", 0.5, ("b", "a"), 3),
-        RoundParameters("olh", 0.5, ("a", "b", "c"), 3),
+        RoundParameters("olh", 0.5, ("a", "b"), parameter=3),
+        RoundParameters("olh", 0.5, ("a", "b"), parameter=4),
+        RoundParameters("olh", 0.25, ("a", "b"), parameter=3),
+        RoundParameters("olh", 0.5, ("b", "a"), parameter=3),
+        RoundParameters("olh", 0.5, ("a", "b", "c"), parameter=3),
         RoundParameters("oue", 0.5, ("a", "b")),
         RoundParameters("grr", 0.5, ("a", "b")),
         RoundParameters("grr", 0.5, ("ab", "c")),
@@ -91,7 +91,7 @@ def test_stored_labels_may_be_longer_and_look_the_same() -> None:
 @pytest.mark.parametrize("protocol", ["grr", "oue"])
 def test_a_hash_range_belongs_to_olh(protocol: str) -> None:
     with pytest.raises(ParameterError, match="belongs to olh"):
-        RoundParameters(protocol, 1, ("a", "b"), 3)
+        RoundParameters(protocol, 1, ("a", "b"), parameter=3)
 
 
 @pytest.mark.parametrize("items", ["abc", {"a", "b"}, frozenset("ab"), None, 3])

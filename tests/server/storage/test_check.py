@@ -35,7 +35,7 @@ def whole(storage: Storage) -> Storage:
             return reports.tobytes(), Tally.of(parameters.oracle, reports)
 
     items = ("\u00e9", "e\u0301", 301 * "c")  # as an earlier version took them
-    parameters = RoundParameters("olh", 1.0, items, 4, stored=True)
+    parameters = RoundParameters("olh", 1.0, items, parameter=4, stored=True)
     reports = parameters.oracle.perturb(np.arange(3).repeat(50), np.random.default_rng(1))
     olh = storage.rounds.open("Rolh", "olh", parameters).seq
     storage.commit([OlhGroup(olh, [Submitted(b"a", ())])])

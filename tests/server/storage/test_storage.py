@@ -390,7 +390,7 @@ def test_key_rows_have_no_rowid(storage: Storage) -> None:
 
 
 def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh: str) -> None:
-    parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), 7)
+    parameters = RoundParameters("olh", 0.1 + 0.2, ("Łódź", "\U0001f600", "a  b"), parameter=7)
     before = open_storage(fresh)
     opened = before.rounds.open("R1", "one", parameters)
     before.close()

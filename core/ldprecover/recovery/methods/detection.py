@@ -166,10 +166,16 @@ METHOD = Method(
     options=(
         Option(
             "match",
-            "any",
+            default="any",
             meaning="Targets that a dropped report supports: any of them, or all",
             choices=("any", "all"),
         ),
-        Option("project", 1, 0, 1, "1 projects the estimate on the simplex, 0 does not"),
+        Option(
+            "project",
+            default=1,
+            low=0,
+            high=1,
+            meaning="1 projects the estimate on the simplex, 0 does not",
+        ),
     ),
 )

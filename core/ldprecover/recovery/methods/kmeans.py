@@ -139,11 +139,23 @@ METHODS = tuple(
         cost="O(subsets * nd) bits and O(nd) hashes, one pass over the reports; memory O(subsets * "
         "d)",
         options=(
-            Option("subsets", 30, 2, 200, "G, the number of random subsets"),
             Option(
-                "rate", 0.5, 0.001, 1.0, "xi, the probability with which a subset holds each report"
+                "subsets", default=30, low=2, high=200, meaning="G, the number of random subsets"
             ),
-            Option("seed", 0, 0, 2**32 - 1, "Of the generator that draws the subsets"),
+            Option(
+                "rate",
+                default=0.5,
+                low=0.001,
+                high=1.0,
+                meaning="xi, the probability with which a subset holds each report",
+            ),
+            Option(
+                "seed",
+                default=0,
+                low=0,
+                high=2**32 - 1,
+                meaning="Of the generator that draws the subsets",
+            ),
         ),
     )
     for name, summary, uses, recover in (

@@ -186,8 +186,14 @@ METHODS = (
         cost="O(iterations * nd), one pass over the reports; d bits a report are held, half a "
         "gigabyte at most. Of a histogram, one transform an iteration",
         options=(
-            Option("iterations", 200, 1, 1_000, "Steps at most"),
-            Option("tolerance", 1e-7, 0.0, 1.0, "It stops when no frequency moves by more"),
+            Option("iterations", default=200, low=1, high=1_000, meaning="Steps at most"),
+            Option(
+                "tolerance",
+                default=1e-7,
+                low=0.0,
+                high=1.0,
+                meaning="It stops when no frequency moves by more",
+            ),
         ),
         unfit=_unfit_em,
     ),

@@ -164,7 +164,7 @@ METHODS = (
         options=(
             Option(
                 "variant",
-                "add",
+                default="add",
                 meaning="add: one constant to all. mul: the negative to zero, the others scaled. "
                 "cut: the largest until their sum is one. base-cut: to zero what noise could "
                 "explain. normalization: the least subtracted, then scaled. rsn: the small pay for "
@@ -173,10 +173,10 @@ METHODS = (
             ),
             Option(
                 "alpha",
-                2.0,
-                1e-9,
-                100.0,
-                "base-cut: items of frequency 0 that are expected to stay, of d; d/2 at most",
+                default=2.0,
+                low=1e-9,
+                high=100.0,
+                meaning="base-cut: items of frequency 0 expected to stay, of d; d/2 at most",
             ),
         ),
     ),

@@ -29,7 +29,7 @@ _IDENTIFIED = 0.5  # mean probability of a set's items, below which others could
 _CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyEstimates:
     """Unbiased frequencies `z` of the d items from `n` reports, and what filtering found.
 
@@ -65,7 +65,9 @@ def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -
     p, q = oracle.p, oracle.q
     c0 = q + (p - q) * float(np.median(poisoned))  # the median of C/n
     return NoisyEstimates(
-        poisoned, noise_sd(poisoned, n, p, q, c0, fixed_size=oracle.fixed_size is not None), n
+        z=poisoned,
+        sd=noise_sd(poisoned, n, p, q, c0, fixed_size=oracle.fixed_size is not None),
+        n=n,
     )
 
 
@@ -113,9 +115,9 @@ def estimates_of_histogram(
     of_others = float(filled[cells.dropped].sum())
     description = f"the {cells.dropped.size:,} fullest kinds of reports, which too many users sent"
     return NoisyEstimates(
-        z,
-        sd,
-        n,
+        z=z,
+        sd=sd,
+        n=n,
         suspects=suspects,
         dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,

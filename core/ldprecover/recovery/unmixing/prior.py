@@ -7,7 +7,7 @@ value that follows from no derivation; the tables in docs/measurements hold for 
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Prior:
     """Probabilities before the round, limits of its hypotheses, and the grid of their search.
 
@@ -136,7 +136,7 @@ class Prior:
 PRIOR = Prior()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Thresholds:
     """Limits of the report filters. Standard deviations are those of honest reports."""
 

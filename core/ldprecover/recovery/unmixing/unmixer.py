@@ -52,7 +52,7 @@ def unmix(
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
     """Return the frequencies of an earlier round without an attack, from its estimates z."""
-    unmixed = unmix(oracle, NoisyEstimates(z, sd, 0), least_attack=math.inf)
+    unmixed = unmix(oracle, NoisyEstimates(z=z, sd=sd, n=0), least_attack=math.inf)
     return History(unmixed.frequencies, unmixed.sd**2)
 
 
@@ -82,7 +82,7 @@ class _Unmixer:
         largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
         self._top = max(float(z.max()), 0.0) + largest
         finest = middle / (2 * math.sqrt(z.size))
-        self._family = partial(AttackFamily, self.sums, largest, finest)
+        self._family = partial(AttackFamily, sums=self.sums, largest=largest, finest=finest)
         self._spikes = on_some(z.size)
         # Where nothing shifts, the estimates do not tell which items the surplus is on: other
         # attacked items would be the popular ones.
@@ -110,11 +110,17 @@ class _Unmixer:
         grid = grid_over(float(z.min()), self._top, float(sd.min()), float(sd.max()))
         model = Mixture(z, sd, grid, targets, self._canaries)
         log_prior = self._log_attack + math.log(1 - PRIOR.attack_on_targets if targets else 1.0)
-        families = [self._family(log_prior, self._laws, self._spikes)]
+        families = [self._family(log_prior=log_prior, laws=self._laws, spikes=self._spikes)]
         if targets and not self._additions:
             spikes = on_targets(targets, z.size, all_known=self._all_known)
             on_them = self._log_attack + math.log(PRIOR.attack_on_targets / 2)  # shifted, or not
-            family = self._family(on_them, self._laws, spikes, shift_alone=False, unshifted=True)
+            family = self._family(
+                log_prior=on_them,
+                laws=self._laws,
+                spikes=spikes,
+                shift_alone=False,
+                unshifted=True,
+            )
             families.append(family)
         for family in families:
             yield from family.hypotheses(model)
@@ -164,7 +170,9 @@ class _Unmixer:
             log_prior = math.log(PRIOR.history / len(PRIOR.drifts))
             hypotheses += model.hypotheses(laws, [honest], log_prior + math.log(1 - PRIOR.attack))
             log_prior += self._log_attack
-            family = self._family(log_prior, laws, self._spikes, unshifted=True)
+            family = self._family(
+                log_prior=log_prior, laws=laws, spikes=self._spikes, unshifted=True
+            )
             hypotheses += family.hypotheses(model)
         return likely(hypotheses)
 

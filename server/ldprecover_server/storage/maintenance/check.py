@@ -132,7 +132,7 @@ class _RoundCheck:
         with contextlib.suppress(LDPRecoverError, TypeError, ValueError):
             items = tuple(decode_labels(round.items))  # a TypeError without labels
             self._parameters = RoundParameters(
-                round.protocol, round.epsilon, items, round.parameter, stored=True
+                round.protocol, round.epsilon, items, parameter=round.parameter, stored=True
             )
         self._damaged_tallies = self._segments = self._damaged = self._reports = 0
         self._impossible = 0

@@ -62,7 +62,7 @@ def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -
     rates = tally.counts(oracle) / tally.n
     z = (rates - q) / (p - q)
     sd = noise_sd(z, tally.n, p, q, float(np.median(rates)))
-    return NoisyEstimates(z, sd, tally.n, honest_kept=share)
+    return NoisyEstimates(z=z, sd=sd, n=tally.n, honest_kept=share)
 
 
 def unbiased(
@@ -110,4 +110,4 @@ def unbiased(
         c = max(float(np.median(rates[items])), THRESHOLDS.least_rate * a0[i] / r0[i])
         sd[items] = math.sqrt(c * (1 - c) / n) * scale[items] * u / gap[items]
     z[unknown], sd[unknown] = 1 / d, THRESHOLDS.unknown_deviation * usual
-    return NoisyEstimates(z, sd, n, honest_kept=float(np.prod(r0)) * u)
+    return NoisyEstimates(z=z, sd=sd, n=n, honest_kept=float(np.prod(r0)) * u)

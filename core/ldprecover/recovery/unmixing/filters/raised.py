@@ -24,7 +24,7 @@ _RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for ea
 _LEAST = 1e-3  # share of malicious reports, and error of what they add
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RaisedFit:
     """A mixture of honest reports, raising ones and concealing ones, fitted to a histogram.
 
@@ -96,12 +96,12 @@ def _fit(
     gradient = np.array([-holders, 1 - holders]) / honest
     unit = n * (own - usual)
     return RaisedFit(
-        holders,
-        math.sqrt(max(float(gradient @ covariance @ gradient), 0.0)),
-        float(numbers[2:].sum()) / n,
-        float(numbers[2]) * (high - usual) / unit,
-        float(numbers[3]) * (usual - low) / unit,
-        float((((observed - numbers @ parts) * weights) ** 2).sum()),
+        holders=holders,
+        error=math.sqrt(max(float(gradient @ covariance @ gradient), 0.0)),
+        malicious=float(numbers[2:].sum()) / n,
+        raised=float(numbers[2]) * (high - usual) / unit,
+        concealed=float(numbers[3]) * (usual - low) / unit,
+        distance=float((((observed - numbers @ parts) * weights) ** 2).sum()),
     )
 
 

@@ -43,7 +43,7 @@ class Relation:
         return self.rho + self.a * self.popularity
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sums:
     """The evidence of the protocol and of the sum of the estimates about an attack.
 
@@ -72,13 +72,13 @@ class Sums:
         others = required(crafter.encoded_others, oracle.protocol, ENCODED_LAW)
         displacements = required(crafter.displacements, oracle.protocol, DISPLACED_LAW)
         return cls(
-            float(z.sum()),
-            math.sqrt(float(sd @ sd)),
-            z.size,
-            tuple(each / scale for each in displacements),
-            (1 + others - oracle.q * z.size) / scale,
-            (oracle.q - others / (z.size - 1)) / scale,
-            oracle.fixed_size is not None,
+            total=float(z.sum()),
+            error=math.sqrt(float(sd @ sd)),
+            d=z.size,
+            displacements=tuple(each / scale for each in displacements),
+            encoded=(1 + others - oracle.q * z.size) / scale,
+            encoded_displacement=(oracle.q - others / (z.size - 1)) / scale,
+            fixed=oracle.fixed_size is not None,
         )
 
     def at(self, c: float) -> Iterator[Relation]:

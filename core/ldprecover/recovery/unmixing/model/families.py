@@ -19,7 +19,7 @@ _POPULARITIES = [0.5, 0.9, 0.98]  # that dominant items may have
 _DOMINANT, _CLEAR = 0.2, 4.0  # a share of the users, and deviations of noise
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class AttackFamily:
     """Attack hypotheses with the same sums: each law with each relation and each of the spikes.
 

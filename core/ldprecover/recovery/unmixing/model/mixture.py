@@ -45,7 +45,7 @@ class Moments:
         return -(error**2) / (2 * variance) - math.log(variance / self.prior_variance) / 2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Hypothesis:
     """A hypothesis; `score` is the logarithm of its likelihood times its prior probability.
 
@@ -130,8 +130,13 @@ class Mixture:
                     densities = items.densities(x, spikes if items.kind % 2 else law * spikes)
                     scores += np.log(np.maximum(densities, 0.0) + self._floor).sum(axis=1)
                 for choice, score in zip(group, scores.tolist(), strict=True):
-                    moments = partial(self._moments, shape, *choice)
-                    yield Hypothesis(*choice, score, moments, self._history is not None)
+                    yield Hypothesis(
+                        relation=choice[0],
+                        spikes=choice[1],
+                        score=score,
+                        moments=partial(self._moments, shape, *choice),
+                        has_history=self._history is not None,
+                    )
 
     def _distances(self, relation: Relation) -> FloatArray:
         """Return the estimates without the shift, less the honest means of a history."""

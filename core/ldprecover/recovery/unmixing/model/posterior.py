@@ -16,7 +16,7 @@ _EXPLAINED = 5.0  # deviations of the frequencies' sum from 1, beyond which no h
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Unmixed:
     """The result of un-mixing a round of d items.
 
@@ -43,7 +43,17 @@ def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
     """Return the projection of the estimates z with noise sd on the simplex, and no attack."""
     frequencies, sd = project_simplex(z), sd * math.sqrt(1 - 1 / z.size)
     lower, upper = (np.clip(frequencies + way * _NORMAL * sd, 0.0, 1.0) for way in (-1, 1))
-    return Unmixed(frequencies, sd, lower, upper, 0.0, 0.0, 1.0, np.zeros(z.size), False)
+    return Unmixed(
+        frequencies=frequencies,
+        sd=sd,
+        lower=lower,
+        upper=upper,
+        p_attack=0.0,
+        p_history=0.0,
+        honest=1.0,
+        spikes=np.zeros(z.size),
+        assumes_attack=False,
+    )
 
 
 def averaged(hypotheses: Sequence[Hypothesis], least_attack: float) -> Unmixed | None:
@@ -87,15 +97,15 @@ def averaged(hypotheses: Sequence[Hypothesis], least_attack: float) -> Unmixed |
     sd = np.sqrt(every - every**2 / every.sum())
     reach = _NORMAL * np.sqrt(every)
     return Unmixed(
-        frequencies,
-        sd,
-        np.maximum(frequencies - reach, 0.0),
-        np.minimum(frequencies + reach, 1.0),
-        min(attack, 1.0),
-        min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
-        float(weights @ [each.relation.a for each in hypotheses]),
-        np.minimum(average([each.spike for each in moments]), 1.0),
-        assumes_attack,
+        frequencies=frequencies,
+        sd=sd,
+        lower=np.maximum(frequencies - reach, 0.0),
+        upper=np.minimum(frequencies + reach, 1.0),
+        p_attack=min(attack, 1.0),
+        p_history=min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
+        honest=float(weights @ [each.relation.a for each in hypotheses]),
+        spikes=np.minimum(average([each.spike for each in moments]), 1.0),
+        assumes_attack=assumes_attack,
     )
 
 
