@@ -1,7 +1,6 @@
-"""`serve` and `key create` in separate processes."""
+"""`serve` in separate processes."""
 
 import contextlib
-import fcntl
 import os
 import re
 import signal
@@ -17,8 +16,6 @@ from ldprecover_client._httpx import httpx
 from ldprecover_server import Settings
 
 Serve = Callable[..., Process]
-
-STOPPING = "Stopping: requests in progress finish first."
 
 
 @pytest.fixture
@@ -73,7 +70,8 @@ def test_help_shows_the_options_that_most_need(run: Run) -> None:
 def test_link_has_an_admin_key_that_ends_with_the_process(serve: Serve) -> None:
     body = {"protocol": "grr", "epsilon": 1, "domain_size": 4}
     keys: list[str] = []
-    for _ in range(2):
+    ends = {signal.SIGINT: (130, "Interrupted.\n"), signal.SIGTERM: (-signal.SIGTERM, "")}
+    for number, end in ends.items():
         process = serve("--port 0 --open")
         assert process.stdout is not None
         link = next(line for line in process.stdout if "?key=" in line).split()[-1]
@@ -85,8 +83,11 @@ def test_link_has_an_admin_key_that_ends_with_the_process(serve: Serve) -> None:
             for each in headers
         ]
         assert [each.status_code for each in answers] == [401, 201][-len(keys) :]
-        process.send_signal(signal.SIGTERM)
-        assert not any(each in "".join(process.communicate()) for each in keys)
+        process.send_signal(number)
+        out, err = process.communicate()
+        assert (process.returncode, err) == end
+        assert out.endswith("Stopping: requests in progress finish first.\n")
+        assert not any(each in out for each in keys)
 
 
 SIGNALLED = """
@@ -100,16 +101,6 @@ def signalled(*arguments, **options):
 setattr(owner, name, signalled)
 """
 """Sends the process a signal when it calls a function."""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ends_silently_by_a_signal(serve: Serve, number: signal.Signals) -> None:
-    process = serve()
-    assert httpx.get(f"{_url(process)}/readyz", trust_env=False).status_code == 200
-    process.send_signal(number)
-    out, err = process.communicate()
-    assert (process.returncode, err) == (-number, "")
-    assert out.splitlines()[-1] == STOPPING
 
 
 @pytest.mark.parametrize(
@@ -144,25 +135,6 @@ def test_option_has_precedence_over_variable_and_default(serve: Serve, tmp_path:
     assert {file.name for file in tmp_path.glob("*.db")} == {"option.db", "variable.db"}
 
 
-def test_running_server_owns_port_and_database_and_accepts_new_keys(
-    serve: Serve, run: Run, tmp_path: Path
-) -> None:
-    url = _url(serve(LDPRECOVER_ADMIN_KEY="a-key-of-enough-characters"))
-    with (tmp_path / "ldprecover.db.lock").open("a") as lock, pytest.raises(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    port = run(f"serve --port {url.rpartition(':')[2]} --database-url sqlite:///other.db").fails(2)
-    assert port.endswith(
-        "Address already in use; try --port 0, which takes a free one, or use the running server"
-    )
-    assert "another server" in run("serve --port 0").fails(2)
-    created = run("admin key create")
-    assert created.err == f"An admin key of {tmp_path / 'ldprecover.db'}\n"
-    key = created.out.strip()
-    line = f"round open --epsilon 1 --domain-size 4 --url {url} --key"
-    for word, code in ((key, 0), ("a-key-of-enough-characters", 0), (f"{key}x", 1)):
-        assert run(f"{line} {word}").code == code
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -175,6 +147,7 @@ def test_running_server_owns_port_and_database_and_accepts_new_keys(
         ),
         ("serve --port 65536", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
         ("serve --port x", "--port or LDPRECOVER_PORT: must be an integer from 0 to 65535"),
+        ("serve --admin-key hunter2", "--admin-key or LDPRECOVER_ADMIN_KEY: must be"),
         ("serve --report-rate x", "--report-rate or LDPRECOVER_REPORT_RATE: must be a number"),
         ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),
         ("admin migrate --database-url mysql://x", "postgresql"),
@@ -183,12 +156,6 @@ def test_running_server_owns_port_and_database_and_accepts_new_keys(
 )
 def test_rejects_invalid_settings_in_one_line(run: Run, line: str, message: str) -> None:
     assert message in run(line).fails(2)
-
-
-def test_does_not_show_a_key_that_is_too_short(run: Run) -> None:
-    error = run("serve --admin-key hunter2").fails(2)
-    assert error.startswith("--admin-key or LDPRECOVER_ADMIN_KEY: ")
-    assert "hunter2" not in error
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
+from tests.cli.practice.conftest import ROUND
 from tests.page.conftest import Visitor, check_looks, expect, overflow, serious
 
 from ldprecover_cli.practice.lesson import Lesson
 from ldprecover_cli.practice.network import network_address
 from ldprecover_cli.practice.server import PracticeServer, practice_server
-from ldprecover_client import Client, submit_reports
-from ldprecover_interface.rounds import NewRound
+from ldprecover_client import submit_reports
 
 CAR = "by car".ljust(300, "x")  # as long as a label may be
 
@@ -19,12 +20,8 @@ def server() -> Iterator[PracticeServer]:
     address = network_address()
     if address is None:
         pytest.skip("this machine has no network")
-    items = ["on foot", CAR]
-    new = NewRound(
-        name="class", practice=True, question="How?", items=items, protocol="grr", epsilon=4.0
-    )
     with practice_server("class", practice=True, address=address) as server:
-        Lesson(server, new)
+        Lesson(server, ROUND.model_copy(update={"items": ["on foot", CAR]}))
         yield server
 
 
@@ -47,10 +44,8 @@ def test_phone_answers_and_the_teacher_attacks_and_recovers(
     faking.get_by_role("button", name=CAR).click()
     expect(faking.get_by_role("status")).to_have_text(f"Sent: a fake report that raises “{CAR}”.")
     assert (overflow(faking), serious(faking)) == (0, [])
-    with Client(server.url, key=server.key) as client:
-        reports = client.parameters("class").parameters.oracle.encode([0] * 6)
-        submit_reports(client, "class", reports)
-
+    for _ in range(6):
+        submit_reports(server.url, "class", np.zeros(1, "<u4"))
     panel.get_by_role("button", name="Attack").click()
     expect(panel.get_by_role("status")).to_have_text(
         "3 of the first 10 reports are known to be fake."

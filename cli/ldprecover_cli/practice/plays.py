@@ -22,7 +22,8 @@ class Plays:
     """
 
     def __init__(self, server: PracticeServer, settings: DemoSettings) -> None:
-        self._server = server
+        self._client = Client(server.url, key=server.key, sleep=self._pause)
+        self._key = server.key
         self._settings = settings
         self._plays: dict[str, tuple[DemoSettings, Future[Comparison]]] = {}  # by round
         self._executor = ThreadPoolExecutor(1)
@@ -36,15 +37,13 @@ class Plays:
         Raises ParameterError and ClientError.
         """
         demo = Demo(replace(self._settings, attack=attack, beta=beta, targets=targets))
-        with self._client() as client:
-            name = demo.open_round(client).name
+        name = demo.open_round(self._client).name
         self._plays[name] = demo.settings, self._executor.submit(self._play, demo, name)
         return {"round": name}
 
     def finish(self, name: str, comparison: Comparison) -> None:
         """Close the round of a play that has ended, and set its result."""
-        with self._client() as client:
-            client.close_round(name)
+        self._client.close_round(name)
         self._plays[name] = comparison.settings, self._executor.submit(lambda: comparison)
 
     def state(self, round: str) -> dict[str, Any]:
@@ -71,14 +70,11 @@ class Plays:
         """Stop a play in progress at its next step; do not wait for it."""
         self._stopped.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def _client(self) -> Client:
-        return Client(self._server.url, key=self._server.key, sleep=self._pause)
+        self._client.close()
 
     def _play(self, demo: Demo, name: str) -> Comparison:
-        with self._client() as client:
-            comparison = demo.play(client, self._server.key, name, self._stage)
-            client.close_round(name)
+        comparison = demo.play(self._client, self._key, name, self._stage)
+        self._client.close_round(name)
         return comparison
 
     def _pause(self, seconds: float) -> None:

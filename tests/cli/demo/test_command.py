@@ -81,7 +81,7 @@ def test_json_on_a_terminal_has_no_progress_bars(watched: Any, temporary: Path) 
     demo = watched("demo --users 1000 --protocol grr --json")
     code, out = demo.ended()
     assert (code, demo.shown, out.count("\n")) == (0, "", 1)
-    assert json.loads(out)["settings"]["users"] == 1000
+    assert list(json.loads(out)) == ["settings", "targets", "mse", "fg"]
     assert_nothing_remains(temporary)
 
 
@@ -99,5 +99,5 @@ def test_page_is_served_until_ctrl_c_in_the_middle_of_a_play(watched: Any, tempo
     demo.process.send_signal(signal.SIGINT)
     code, out = demo.ended()
     assert (code, demo.shown.splitlines()[1:]) == (0, ["Stopped."])
-    assert json.loads(out)["settings"]["users"] == 1000
+    assert out.startswith('{"settings": ')
     assert_nothing_remains(temporary)

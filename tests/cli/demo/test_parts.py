@@ -9,7 +9,6 @@ from tests.conftest import ServerProcess
 
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_experiments import Demo, DemoSettings
-from ldprecover_experiments.simulation.demo import no_progress
 
 SMALL = ("--users", "3000", "--targets", "3", "--seed", "4")
 
@@ -32,16 +31,15 @@ def test_parts_together_equal_the_whole_demo(
     play_part: Callable[..., Any], server: ServerProcess
 ) -> None:
     """To the last bit: from the seed the analyst knows the round before the attack."""
-    protocol = "grr"
-    opened = play_part("round", "--protocol", protocol, "--json").json
-    attacker = play_part("attacker", "--protocol", protocol, "--json").json
-    users = play_part("users", "--protocol", protocol, "--json").json
+    options = ("--protocol", "grr", "--json")
+    opened, attacker, users, parts = (
+        play_part(part, *options).json for part in ("round", "attacker", "users", "analyst")
+    )
     assert attacker == {"round": opened["round"], "accepted": 158}
     assert users == {"round": opened["round"], "accepted": 3000}
-    whole = Demo(DemoSettings(protocol=protocol, users=3000, targets=3, seed=4))
-    parts = play_part("analyst", "--protocol", protocol, "--json").json
+    whole = Demo(DemoSettings(protocol="grr", users=3000, targets=3, seed=4))
     name = f"whole-{opened['name']}"
-    assert parts == whole.on(server.url, server.admin_key, no_progress, name=name).as_json()
+    assert parts == whole.on(server.url, server.admin_key, name=name).as_json()
 
 
 def test_parts_print_what_they_did(play_part: Callable[..., Any]) -> None:
@@ -49,9 +47,7 @@ def test_parts_print_what_they_did(play_part: Callable[..., Any]) -> None:
     assert play_part("users").out.startswith("3,000 genuine users reported to olh-")
     assert play_part("analyst").error.endswith("has 3,000 reports, not the 3,158 of this demo")
     assert play_part("attacker").out.startswith("158 malicious users reported to olh-")
-    picture = play_part("analyst").out
-    for text in ("102 items of cities, olh", "un-mixing", "MSE against the truth", "FG"):
-        assert text in picture
+    assert "102 items of cities, olh" in play_part("analyst").out
 
 
 def test_part_rejects_a_round_of_other_parameters(play_part: Callable[..., Any]) -> None:
@@ -61,15 +57,14 @@ def test_part_rejects_a_round_of_other_parameters(play_part: Callable[..., Any])
         assert error.endswith("has other parameters than this demo's")
 
 
-def test_parts_play_the_round_opened_last(play_part: Callable[..., Any]) -> None:
+def test_auto_chooses_a_protocol_and_the_last_round_is_played(
+    play_part: Callable[..., Any],
+) -> None:
     """So the same containers can be started again: each start plays a new round."""
-    first, second = (play_part("round", "--json").json for _ in range(2))
-    assert first["round"] != second["round"]
-    assert play_part("users", "--json").json["round"] == second["round"]
-
-
-def test_auto_chooses_a_protocol(play_part: Callable[..., Any]) -> None:
-    opened = play_part("round", "--protocol", "auto", "--json")
-    protocol = opened.json["name"].partition("-")[0]
+    first, second = (play_part("round", "--protocol", "auto", "--json") for _ in range(2))
+    assert first.json["round"] != second.json["round"]
+    protocol = second.json["name"].partition("-")[0]
     assert protocol in PROTOCOLS
-    assert f"{protocol}: one standard error is" in opened.err
+    assert f"{protocol}: one standard error is" in second.err
+    users = play_part("users", "--protocol", protocol, "--json").json
+    assert users["round"] == second.json["round"]

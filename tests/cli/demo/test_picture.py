@@ -45,34 +45,11 @@ def _picture(figures: Comparison, width: int = 100, encoding: str = "utf-8") -> 
         return raw.getvalue().decode(encoding)
 
 
-def test_json_has_exactly_the_promised_keys(figures: Comparison) -> None:
-    written = figures.as_json()
-    assert list(written) == ["settings", "targets", "mse", "fg"]
-    assert list(written["mse"]) == list(written["fg"]) == list(ESTIMATES)
-    assert written["targets"] == [figures.items[6]]
-
-
-@pytest.mark.parametrize("width", [100, 132])
-def test_the_picture_shows_every_column_and_fits(figures: Comparison, width: int) -> None:
-    picture = _picture(figures, width)
-    assert max(map(len, picture.splitlines())) <= width
-    for name in ("true", "before", "after", "alone", "LDPRecover", "un-mixing", "FG, gain", "█"):
-        assert name in picture
-    row = next(line for line in picture.splitlines() if "New York" in line)
-    assert [word for word in row.split()[3:] if word[0].isdigit()] == [
-        "50.0",
-        "49.9",
-        "40.0",
-        "46.8",
-        "46.0",
-        "48.0",
-        "49.0",
-    ]
-
-
 @pytest.mark.parametrize(
     ("width", "shown", "spared", "bars"),
     [
+        (132, [49.9, 40.0, 46.8, 46.0, 48.0, 49.0], "", True),
+        (100, [49.9, 40.0, 46.8, 46.0, 48.0, 49.0], "", True),
         (80, [40.0, 46.8, 48.0, 49.0], "before the attack, LDPRecover", True),
         (60, [40.0, 48.0, 49.0], "before the attack, LDPRecover, projection alone", True),
         (40, [40.0, 49.0], "before the attack, LDPRecover, projection alone, un-mixing", False),
@@ -83,27 +60,26 @@ def test_narrow_terminal_gets_fewer_columns_whole_and_is_told(
 ) -> None:
     picture = _picture(figures, width)
     assert max(map(len, picture.splitlines())) <= width
-    assert f"a wider terminal shows {spared} too" in " ".join(picture.split())
-    errors = picture.split("\n\n")[2]
+    text = " ".join(picture.split())
+    assert f"a wider terminal shows {spared} too" in text or not (spared or "wider" in text)
     row = next(line for line in picture.splitlines() if "New" in line)
     assert [float(word) for word in row.split() if word[0].isdigit()] == [50.0, *shown]
     assert ("█" in row) is bars
+    errors = picture.split("\n\n")[2]
+    assert "FG, gain" in errors
     for mse in figures.mse.values():
         assert f"{mse:.2e}" in errors
 
 
 def test_targets_are_marked_and_shown_though_they_are_rare(figures: Comparison) -> None:
-    picture = _picture(figures)
-    assert sum(line.startswith("> ") for line in picture.splitlines()) == 1
-    assert not any(
-        line.strip().startswith("f ") for line in picture.splitlines()
-    )  # neither a top item nor a target
+    marks = [line[:6] for line in _picture(figures).splitlines()]
+    assert sum(mark.startswith("> ") for mark in marks) == 1
+    assert not any(mark.strip().startswith("f ") for mark in marks)  # neither top nor target
 
 
 def test_labels_cannot_style_or_steer_the_terminal(figures: Comparison) -> None:
     picture = _picture(figures)
-    assert "\x1b" not in picture
-    assert "[bold]" in picture
+    assert ("\x1b" in picture, "[bold]" in picture) == (False, True)
 
 
 def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> None:
@@ -112,15 +88,9 @@ def test_a_terminal_without_unicode_gets_bars_of_ascii(figures: Comparison) -> N
 
 def test_without_targets_there_is_neither_gain_nor_ldprecover_star(figures: Comparison) -> None:
     settings = replace(figures.settings, attack="manip")
-    untargeted = replace(
-        figures,
-        settings=settings,
-        targets=None,
-        estimates={**figures.estimates, "recovered_targets": None},
-    )
-    picture = _picture(untargeted)
-    assert "FG" not in picture
-    assert "told the" not in picture
+    estimates = {**figures.estimates, "recovered_targets": None}
+    picture = _picture(replace(figures, settings=settings, targets=None, estimates=estimates))
+    assert ("FG" in picture, "told the" in picture) == (False, False)
 
 
 def test_without_an_attacker_it_says_so(figures: Comparison) -> None:

@@ -53,8 +53,8 @@ def test_play_attacks_a_new_round_and_scores_it(server: PracticeServer, http: ht
 def test_round_without_play_has_the_choices_alone(http: httpx.Client) -> None:
     state = http.get("/truth", params={"round": "another"}).json()
     assert (state["state"], state["settings"]) == ("none", SETTINGS.as_json())
-    assert list(state["attacks"]) == sorted(ATTACKS)
-    assert [state["attacks"][name]["targeted"] for name in ("mla", "mga")] == [False, True]
+    targeted = {name: words["targeted"] for name, words in state["attacks"].items()}
+    assert (sorted(targeted), targeted["mla"], targeted["mga"]) == (sorted(ATTACKS), False, True)
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "wr\xf6ng"])
