@@ -1,10 +1,6 @@
 """How Sphinx makes a site of these pages: `make docs`."""
 
-import html
 import re
-import shutil
-import subprocess
-import sys
 from importlib.metadata import version as version_of
 from itertools import pairwise
 from pathlib import Path
@@ -63,38 +59,6 @@ copybutton_here_doc_delimiter = "END"
 copybutton_selector = "div:not(.highlight-text):not(.cell_output) > div.highlight > pre"
 
 
-def write_commands(app: Sphinx) -> None:
-    """Write a page for each command or group, and one that lists them.
-
-    Typer describes the commands and their options in Markdown.
-    """
-    command = "-m", "typer", "ldprecover_cli.app", "utils", "docs", "--name", "ldprecover"
-    result = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
-    text = re.sub(
-        r"^Example: (.+)$",
-        lambda line: f"```console\n$ {html.unescape(line[1])}\n```",
-        result.stdout,
-        flags=re.MULTILINE,
-    )
-    overview, *sections = re.split(r"^## `ldprecover (\w+)`\n", text, flags=re.MULTILINE)
-    folder = HERE / "reference" / "commands"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    rows = ""
-    for name, section in zip(sections[::2], sections[1::2], strict=True):
-        text = re.sub(r"^#(#+ )", r"\1", section, flags=re.MULTILINE)
-        if name == "serve":
-            text += "Its options are the [settings](../settings.md) of the server.\n"
-        (folder / f"{name}.md").write_text(f"# `ldprecover {name}`\n{text}")
-        summary = section.strip().partition("\n\n")[0]
-        rows += f"| [`ldprecover {name}`](commands/{name}.md) | {summary} |\n"
-    usage = overview.partition("\n")[2].partition("**Commands**")[0]
-    folder.with_suffix(".md").write_text(
-        f"# Commands\n{usage}| command | |\n|---|---|\n{rows}\n"
-        "```{toctree}\n:hidden:\n:glob:\n\ncommands/*\n```\n"
-    )
-
-
 def unlink_repository_files(app: Sphinx, doctree: nodes.document) -> None:
     """Replace links to files of the repository outside the site by their text.
 
@@ -134,7 +98,6 @@ def skip_shown_elsewhere(
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("builder-inited", write_commands)
     app.connect("autodoc-process-docstring", set_docstring)
     app.connect("autodoc-skip-member", skip_shown_elsewhere)
     app.connect("doctree-read", unlink_repository_files)

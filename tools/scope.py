@@ -1,7 +1,8 @@
 """Print how large the project is, beside the targets it sets itself: `python tools/scope.py`.
 
 Tokens are Python's without comments, docstrings and line ends, of the files that git knows; files
-with "test" in their path are tests. A number up to 2 % above its target, rounded down, is a
+with "test" in their path are tests. The page of commands, which a script writes from their help,
+has a row apart from the other pages. A number up to 2 % above its target, rounded down, is a
 warning; above that it is too many, and the exit status is 1.
 """
 
@@ -24,6 +25,7 @@ TARGETS = {
     "commands": 31,
     "settings": 26,
     "problem types": 40,
+    "words in docs/reference/commands.md": 5_700,
     "words in docs": 49_480,
 }
 HINTS = {
@@ -88,6 +90,8 @@ def _files() -> Counter[str]:
             numbers[kind] += tokens(file.read_text())
         elif file.suffix in _OTHER_CODE:
             numbers["lines of JavaScript, shell, YAML, TOML, HTML"] += file.read_text().count("\n")
+        elif f"words in {name}" in TARGETS:
+            numbers[f"words in {name}"] += len(file.read_text().split())
         elif file.suffix == ".md" and file.parts[0] == "docs":
             numbers["words in docs"] += len(file.read_text().split())
     return numbers

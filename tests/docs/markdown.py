@@ -67,7 +67,7 @@ class Page:
         }
 
 
-COMMANDS = ROOT / "docs" / "reference" / "commands.md"  # made with the site
+COMMANDS = ROOT / "docs" / "reference" / "commands.md"  # written by a script
 
 PAGES = [
     Page(ROOT / "README.md"),

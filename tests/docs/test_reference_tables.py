@@ -3,6 +3,7 @@
 import re
 
 import api_page
+import commands_page
 import pytest
 import reference_tables
 from tests.docs.markdown import ROOT
@@ -26,6 +27,11 @@ def test_the_api_page_is_current() -> None:
     assert api_page.PAGE.read_text(encoding="utf-8") == api_page.api_page(), (
         "run python docs/scripts/api_page.py"
     )
+
+
+def test_the_commands_page_is_current() -> None:
+    page = commands_page.PAGE.read_text(encoding="utf-8")
+    assert page == commands_page.commands_page(), "run python docs/scripts/commands_page.py"
 
 
 def test_the_readme_counts_attacks_and_protocols() -> None:
