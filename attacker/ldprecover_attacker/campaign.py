@@ -27,7 +27,7 @@ def campaign_rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CampaignResult:
     """The attack of a campaign, as resolved in the round, and the numbers of its reports.
 
@@ -104,7 +104,12 @@ class Campaign:
         )
         attack = self.attack.resolve(round_.parameters.items)
         return CampaignResult(
-            round_.id, attack, self.m, self.seed, receipt.accepted, receipt.duplicates
+            round_id=round_.id,
+            attack=attack,
+            m=self.m,
+            seed=self.seed,
+            accepted=receipt.accepted,
+            duplicates=receipt.duplicates,
         )
 
 

@@ -123,7 +123,15 @@ def submit_reports(
         client_of(server, key) as client,
         ThreadPoolExecutor(connections, thread_name_prefix="submit-reports") as pool,
     ):
-        sender = _Sender(with_sleep(client, pause), round_id, reports, size, [], tickets, secret)
+        sender = _Sender(
+            client=with_sleep(client, pause),
+            round_id=round_id,
+            reports=reports,
+            size=size,
+            stored=[],
+            tickets=tickets,
+            secret=secret,
+        )
         try:
             if progress is not None:
                 progress(accepted, n)
@@ -182,7 +190,7 @@ def simulate_users(
     return fetched, receipt
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Sender:
     """Sends batches of reports from several threads, each batch as one submission.
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -414,6 +414,7 @@ class Call(Generic[T]):
     method: str
     path: str
     read: Callable[[Answer], T]
+    _: KW_ONLY
     status: int = 200
     content: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -478,7 +479,7 @@ def _round_call(
     base: str = paths.ROUNDS,
 ) -> Callable[[str], Call[T]]:
     """Return the function from a reference to a round or form to its call without a body."""
-    return lambda reference: Call(method, _path(reference, rest, base), read, status)
+    return lambda reference: Call(method, _path(reference, rest, base), read, status=status)
 
 
 round_ = _round_call("", read_status)
@@ -511,7 +512,14 @@ def submit(reference: str, packed: bytes, key: str, *, ticket: str | None = None
         headers = {"Content-Type": MEDIA_TYPE, "Idempotency-Key": key}
     else:
         headers = {"Content-Type": MEDIA_TYPE, "Authorization": f"Ticket {validate_ticket(ticket)}"}
-    return Call("POST", _path(reference, paths.REPORTS), reader(Accepted), 202, packed, headers)
+    return Call(
+        "POST",
+        _path(reference, paths.REPORTS),
+        reader(Accepted),
+        status=202,
+        content=packed,
+        headers=headers,
+    )
 
 
 def validate_ticket(ticket: str) -> str:

@@ -387,7 +387,9 @@ class Client:
 
     def _call(self, call: Call[T]) -> T:
         """Return the parsed final response; set `in_doubt` of a RefusedError."""
-        backoff = Backoff(self._retries, self._clock(), self._clock, self._rng.random)
+        backoff = Backoff(
+            policy=self._retries, start=self._clock(), clock=self._clock, draw=self._rng.random
+        )
         while (delay := backoff.pause(self.url, call, outcome := self._send(call))) is not None:
             self._sleep(delay)
         assert isinstance(outcome, Answer)  # `pause` raises after the last error

@@ -76,7 +76,7 @@ _LOCK_TIMEOUT = 30.0  # seconds
 _CREATING = threading.Lock()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One report in the ledger: its round and server, its bytes, and its state.
 
@@ -99,8 +99,9 @@ class Entry:
     form_id: str | None = None
 
 
-_COLUMNS = ", ".join(column.name for column in fields(Entry))
-_VALUES = ", ".join(f":{column.name}" for column in fields(Entry))
+_NAMES = [column.name for column in fields(Entry)]
+_COLUMNS = ", ".join(_NAMES)
+_VALUES = ", ".join(f":{name}" for name in _NAMES)
 _INSERT = f"INSERT INTO reports ({_COLUMNS}) VALUES ({_VALUES})"  # noqa: S608
 
 
@@ -192,13 +193,13 @@ class Ledger:
                 return entry, False
             self._check_total(db, epsilon)
             entry = Entry(
-                round_id,
-                server_url,
-                digest,
-                epsilon,
+                round_id=round_id,
+                server_url=server_url,
+                digest=digest,
+                epsilon=epsilon,
                 # 128 random bits: nobody can guess another user's key and send a report under it.
-                secrets.token_hex(16),
-                perturb(),
+                key=secrets.token_hex(16),
+                packed=perturb(),
                 ticket=ticket,
                 round_name=round_name,
                 question=question,
@@ -364,7 +365,8 @@ def _select(
     db: sqlite3.Connection, where: str = "", parameters: tuple[str | None, ...] = ()
 ) -> tuple[Entry, ...]:
     query = f"SELECT {_COLUMNS} FROM reports {where} ORDER BY rowid"  # noqa: S608
-    return tuple(Entry(*row) for row in db.execute(query, parameters))
+    rows = db.execute(query, parameters)
+    return tuple(Entry(**dict(zip(_NAMES, row, strict=True))) for row in rows)
 
 
 def _spent(db: sqlite3.Connection) -> Decimal:

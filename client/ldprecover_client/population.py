@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import compress
 from types import EllipsisType
@@ -45,6 +45,7 @@ class Population:
 
     weights: ArrayLike
     n: int
+    _: KW_ONLY
     seed: int
     draw: Literal["multinomial", "apportioned"] = "multinomial"
     items: tuple[str, ...] | None = None
@@ -83,7 +84,7 @@ class Population:
         draw: Literal["multinomial", "apportioned"] = "multinomial",
     ) -> Self:
         """Return n users whose values follow a data set."""
-        return cls(dataset.counts, n, seed, draw, dataset.items)
+        return cls(dataset.counts, n, seed=seed, draw=draw, items=dataset.items)
 
     @property
     def domain_size(self) -> int:

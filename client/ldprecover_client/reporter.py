@@ -44,7 +44,7 @@ _Failure = RefusedError | ServerError | UnansweredError
 _FAILURES = (RefusedError, ServerError, UnansweredError)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     """The result of reporting.
 
@@ -362,11 +362,11 @@ class Reporter:
             )
         self.ledger.settle(entry.round_id, "accepted")
         return Receipt(
-            entry.round_id,
-            entry.epsilon,
-            "accepted",
-            resent,
-            answer.duplicate,
+            round_id=entry.round_id,
+            epsilon=entry.epsilon,
+            state="accepted",
+            resent=resent,
+            duplicate=answer.duplicate,
             round_name=entry.round_name,
             question=entry.question,
         )
@@ -391,10 +391,10 @@ class Reporter:
                 state, note = "refused", _REFUSED
             error.add_note(note)
         return Receipt(
-            entry.round_id,
-            entry.epsilon,
-            state,
-            resent,
+            round_id=entry.round_id,
+            epsilon=entry.epsilon,
+            state=state,
+            resent=resent,
             reason=str(error),
             round_name=entry.round_name,
             question=entry.question,

@@ -59,7 +59,7 @@ INTERACTIVE = Retries(attempts=4, base=0.2, longest=5.0, total=15.0)
 """Retries for a person who waits: they give up after 15 seconds."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Backoff:
     """Counts the failures of one request against a policy. Does no I/O."""
 

@@ -272,7 +272,7 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
         return Table(name, (), lambda _: _chosen((place, first), rows, [0]), first=at_first)
     header = tuple(cell.strip() for cell in first)
     shown = suffix in (".csv", ".tsv")
-    return Table(name, header, lambda at: _chosen((place, first), rows, at, skip=1), shown)
+    return Table(name, header, lambda at: _chosen((place, first), rows, at, skip=1), numbers=shown)
 
 
 def _table_like(lines: Sequence[str], delimiter: str) -> str:

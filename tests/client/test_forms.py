@@ -212,7 +212,7 @@ def test_form_that_repeats_a_round_or_question_is_inconsistent(admin: Client):
 def test_simulated_users_report_once_each(admin: Client, assign: str):
     form, tickets = open_form(admin, assign, 80)
     assigned = [assigned_round(ticket, 3) for ticket in tickets or []]
-    users = FormPopulation([Population([2, 1], 60, seed) for seed in range(3)])
+    users = FormPopulation([Population([2, 1], 60, seed=seed) for seed in range(3)])
     receipts = users.report_to(admin, form, tickets=tickets, progress=None)
     assert [each.accepted for each in receipts] == ns_of(admin, form)
     attacks = dict.fromkeys(QUESTIONS[1:], MGA([1]))

@@ -26,15 +26,21 @@ def test_counts_match_values(draw):
 
 
 def test_apportioned_counts_are_proportional():
-    np.testing.assert_array_equal(Population(WEIGHTS, 20, 0, "apportioned").counts, WEIGHTS)
-    np.testing.assert_array_equal(Population([1, 1, 1], 2, 0, "apportioned").counts, [1, 1, 0])
+    np.testing.assert_array_equal(
+        Population(WEIGHTS, 20, seed=0, draw="apportioned").counts, WEIGHTS
+    )
+    np.testing.assert_array_equal(
+        Population([1, 1, 1], 2, seed=0, draw="apportioned").counts, [1, 1, 0]
+    )
 
 
 @given(st.lists(st.integers(0, 10**10), min_size=2, max_size=50).filter(any))
 def test_apportioning_all_users_gives_counts(counts):
     n = sum(counts)
     if n <= 10**15:  # quotas are doubles
-        np.testing.assert_array_equal(Population(counts, n, 0, "apportioned").counts, counts)
+        np.testing.assert_array_equal(
+            Population(counts, n, seed=0, draw="apportioned").counts, counts
+        )
 
 
 @given(
@@ -42,7 +48,7 @@ def test_apportioning_all_users_gives_counts(counts):
     st.integers(1, 10**6),
 )
 def test_apportioned_counts_are_within_one_of_quota(weights, n: int):
-    counts = Population(weights, n, 0, "apportioned").counts
+    counts = Population(weights, n, seed=0, draw="apportioned").counts
     assert counts.sum() == n
     assert (np.abs(counts - np.array(weights) / math.fsum(weights) * n) < 1 + 1e-6).all()
 
@@ -69,7 +75,7 @@ def test_values_are_in_random_order():
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.protocol)
 @pytest.mark.parametrize("draw", ["multinomial", "apportioned"])
 def test_seed_determines_users_and_reports(oracle, draw):
-    first, again = (Population(WEIGHTS, 500, 11, draw) for _ in range(2))
+    first, again = (Population(WEIGHTS, 500, seed=11, draw=draw) for _ in range(2))
     again.reports(ORACLES[1])
     np.testing.assert_array_equal(first.values(), again.values())
     assert pack(first.reports(oracle)) == pack(again.reports(oracle)) == pack(again.reports(oracle))
@@ -100,25 +106,25 @@ def test_rejects_invalid_population(wrong):
 
 
 def test_truth_is_read_only():
-    users = Population(WEIGHTS, 5, 0)
+    users = Population(WEIGHTS, 5, seed=0)
     with pytest.raises(ValueError, match="read-only"):
         users.counts[0] = 99
 
 
 def test_rejects_round_with_other_items(collector: Collector):
     collector.add()
-    users = Population(WEIGHTS, 10, 9, items=("a", "b", "c", "d"))
+    users = Population(WEIGHTS, 10, seed=9, items=("a", "b", "c", "d"))
     with pytest.raises(ArgumentError, match="not those of these users"):
         users.report_to(collector.client())
     assert not collector.posts
     items = tuple(item.replace(" ", "\u00a0") for item in collector.ITEMS)
-    assert Population(WEIGHTS, 10, 9, items=items).report_to(collector.client()).accepted == 10
+    assert Population(WEIGHTS, 10, seed=9, items=items).report_to(collector.client()).accepted == 10
 
 
 def test_bar_shows_progress_on_terminal(collector: Collector, capsys, monkeypatch):
     collector.add()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    Population(WEIGHTS, 100, 9).report_to(collector.client())
+    Population(WEIGHTS, 100, seed=9).report_to(collector.client())
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "100/100" in captured.err
@@ -130,7 +136,7 @@ def test_no_bar_without_terminal(collector: Collector, capsys, monkeypatch, clos
     monkeypatch.setenv("FORCE_COLOR", "1")
     if closed:
         monkeypatch.setattr(sys, "stderr", None)
-    users = Population(WEIGHTS, 100, 9)
+    users = Population(WEIGHTS, 100, seed=9)
     assert users.report_to(collector.client()).accepted == 100
     assert capsys.readouterr() == ("", "")
 

@@ -54,7 +54,7 @@ def test_forms_are_opened_listed_closed_deleted(admin: Client):
 def test_error_without_a_key_asks_for_no_smaller_batches(admin: Client, server: ServerProcess):
     """Without a key only one report a submission is allowed."""
     round_ = admin.open_round(protocol="olh", epsilon=1, domain_size=3)
-    reports = Population([1, 1, 1], 4000, 0).reports(round_.parameters.oracle)
+    reports = Population([1, 1, 1], 4000, seed=0).reports(round_.parameters.oracle)
     with pytest.raises(RefusedError, match="with a report key it may be larger") as caught:
         submit_reports(server.url, round_.id, reports)
     assert caught.value.status == 413

@@ -42,7 +42,9 @@ def test_delay_is_retry_after_plus_jitter(retry: int, draw: float, retry_after: 
 
 
 def test_backoff_ends_after_attempts():
-    backoff = Backoff(Retries(attempts=3, base=1, total=1e6), 0.0, Clock(), lambda: 0.5)
+    backoff = Backoff(
+        policy=Retries(attempts=3, base=1, total=1e6), start=0.0, clock=Clock(), draw=lambda: 0.5
+    )
     assert [backoff.after_failure() for _ in range(3)] == [0.5, 1.0, None]
     assert backoff.failures == 3
 
@@ -50,7 +52,10 @@ def test_backoff_ends_after_attempts():
 def test_backoff_ends_before_total():
     clock = Clock()
     backoff = Backoff(
-        Retries(attempts=100, base=8, longest=8, total=20), clock.now, clock, lambda: 1.0
+        policy=Retries(attempts=100, base=8, longest=8, total=20),
+        start=clock.now,
+        clock=clock,
+        draw=lambda: 1.0,
     )
     waits = []
     while (wait := backoff.after_failure()) is not None:

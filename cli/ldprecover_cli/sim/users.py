@@ -60,7 +60,7 @@ def users(
                 note(f"{sum(users_by_key.values()):,} users of the data hold no item of the round.")
         else:
             counts = [1] * len(run.round.parameters.items)
-        population = Population(counts, n, run.seed)
+        population = Population(counts, n, seed=run.seed)
         run.print_repeat_options()
         sent = population.report_to(
             run.client,
