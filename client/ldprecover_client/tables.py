@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from importlib.util import find_spec
 from io import TextIOWrapper
 from itertools import chain, islice
@@ -61,6 +61,7 @@ class Table:
     name: str
     header: tuple[str, ...]
     rows: Callable[[Sequence[int]], Iterator[Row]]
+    _: KW_ONLY
     shows_header: bool = True
     first: str | None = None
     values: Callable[[int], Iterable[Any]] | None = None
@@ -272,7 +273,9 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
         return Table(name, (), lambda _: _chosen((place, first), rows, [0]), first=at_first)
     header = tuple(cell.strip() for cell in first)
     shown = suffix in (".csv", ".tsv")
-    return Table(name, header, lambda at: _chosen((place, first), rows, at, skip=1), numbers=shown)
+    return Table(
+        name, header, lambda at: _chosen((place, first), rows, at, skip=1), shows_header=shown
+    )
 
 
 def _table_like(lines: Sequence[str], delimiter: str) -> str:

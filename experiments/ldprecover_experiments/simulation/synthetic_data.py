@@ -82,7 +82,9 @@ def _dealt(
 ) -> Dataset:
     """Return a data set of `users` users, divided in these proportions."""
     labels = items or tuple(f"item {i + 1}" for i in range(weights.size))
-    return Dataset(name, labels, Population(weights, users, 0, "apportioned").counts, formula)
+    return Dataset(
+        name, labels, Population(weights, users, seed=0, draw="apportioned").counts, formula
+    )
 
 
 WORLDS: dict[str, Callable[[], Dataset]] = {

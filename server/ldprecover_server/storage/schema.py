@@ -93,7 +93,7 @@ labels = sa.Table(
     "labels",
     metadata,
     _round_column(primary_key=True),
-    numbers=_column("items", sa.LargeBinary),  # JSON array in UTF-8
+    _column("items", sa.LargeBinary),  # JSON array in UTF-8
 )
 
 # A key starts with its round: see `encoding`.
@@ -101,7 +101,7 @@ submission_keys = sa.Table(
     "keys",
     metadata,
     _column("key", KEY, primary_key=True),
-    numbers=_column("digest", DIGEST),
+    _column("digest", DIGEST),
     sqlite_with_rowid=False,  # a hidden row number would reveal the order of arrival
 )
 
@@ -110,7 +110,7 @@ segments = sa.Table(
     metadata,
     _id_column(),
     # No foreign key: it would lock the round in every commit. Segments are deleted before rounds.
-    numbers=_column("round", _Id),
+    _column("round", _Id),
     _column("hour", sa.Integer),  # since the epoch
     _column("n", sa.Integer),
     _column("data", sa.LargeBinary),  # packed reports
@@ -121,7 +121,7 @@ tallies = sa.Table(
     "tallies",
     metadata,
     _round_column(primary_key=True),
-    numbers=_column("process", sa.Integer, primary_key=True),
+    _column("process", sa.Integer, primary_key=True),
     _column("n", sa.BigInteger),
     sa.Column("token", sa.LargeBinary(16)),  # random, of the process that wrote the row last
     # Last: SQLite reads a row up to the last column that a statement needs.
@@ -132,7 +132,7 @@ access_keys = sa.Table(
     "access_keys",
     metadata,
     _column("name", sa.String(64), primary_key=True),
-    numbers=_column("scope", sa.String(8)),  # admin, analyst, report
+    _column("scope", sa.String(8)),  # admin, analyst, report
     _column("hash", sa.LargeBinary(32), unique=True),  # SHA-256 of the key
     _column("created_at", sa.String(32)),
     sa.Column("revoked_at", sa.String(32)),
@@ -143,7 +143,7 @@ secrets = sa.Table(
     "secrets",
     metadata,
     _column("name", sa.String(16), primary_key=True),
-    numbers=_column("value", sa.LargeBinary(32)),
+    _column("value", sa.LargeBinary(32)),
 )
 
 # What the recommended recovery of a closed round concludes. A revision that changes the form of a
@@ -152,7 +152,7 @@ verdicts = sa.Table(
     "verdicts",
     metadata,
     _round_column(primary_key=True, ondelete="CASCADE"),
-    numbers=_column("claimed_until", sa.BigInteger),  # by a process that computes it; since the epoch
+    _column("claimed_until", sa.BigInteger),  # by a process that computes it; since the epoch
     sa.Column("verdict", sa.Text),  # JSON; null while it is computed
     # Last, as the counts of a tally.
     sa.Column("recovery", sa.LargeBinary),  # packed: see `analysis.tasks`
