@@ -13,8 +13,6 @@ from ldprecover.distributions import log_choose
 from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import Int64Array, Rng, UInt32Array
 
-"""The number of seeds of the hash."""
-
 _BLOCK = 1 << 15  # seeds of a block while sampling: its columns stay in the cache
 _SCAN_BLOCK = 1 << 16  # seeds of a block while scanning
 # Odd, so its multiples visit every seed once; about 2^32 over the golden ratio spreads them evenly.
