@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from ldprecover.errors import ParameterError
-from ldprecover.items import highest, largest
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.protocols.wire import MEDIA_TYPE
 from ldprecover_client.errors import (
@@ -30,8 +29,7 @@ from ldprecover_client.errors import (
     RefusedError,
     UnknownProtocolError,
 )
-from ldprecover_client.notebook import data_frame, html_table
-from ldprecover_interface import analysis, operation, paths, results
+from ldprecover_interface import analysis, operation, paths
 from ldprecover_interface.base import REFERENCE as _REFERENCE
 from ldprecover_interface.base import Message
 from ldprecover_interface.certificates import Certified
@@ -39,6 +37,7 @@ from ldprecover_interface.forms import Form, FormList
 from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.problems import MEDIA_TYPE as _PROBLEM
+from ldprecover_interface.results import Frequencies, Recovered
 from ldprecover_interface.rounds import (
     Parameters,
     Round,
@@ -53,7 +52,6 @@ from ldprecover_interface.verdicts import (
 )
 
 __all__ = [
-    "Answer",
     "Form",
     "Frequencies",
     "Recovered",
@@ -68,7 +66,6 @@ _TOLERANCE = 1e-9
 """Relative tolerance of p and q: exp of another language may differ in the last bits."""
 _SHOWN = 300  # characters of the server's text that are shown
 _MAX_FIELDS = 20  # of a problem that are kept
-_ROWS = 10  # of a table in a notebook
 
 _KEY = re.compile(r"[\x21-\x7e]{1,64}")
 REFERENCE = re.compile(_REFERENCE)
@@ -85,7 +82,7 @@ M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpResponse:
     """An HTTP response: status, headers by lower-case name, whole body."""
 
     status: int
@@ -93,59 +90,7 @@ class Answer:
     body: bytes
 
 
-class _Framed:
-    """A message with the columns of a table."""
-
-    def to_frame(self: Any) -> Any:
-        """Return a pandas data frame: a row for each label, with the columns of the CSV.
-
-        Raises ImportError without pandas.
-        """
-        columns = {k: v for k, v in self.columns.items() if k not in ("item", "index")}
-        return data_frame(columns, self.items)
-
-
-class Frequencies(_Framed, results.Frequencies):
-    """The unbiased, unclipped estimates of a round, which `Client.frequencies` returns.
-
-    Arrays have shape (d,), one entry for each item. `to_frame` returns them by label.
-
-    `n` is the number of reports, `counts` the support counts. `frequencies`, `standard_errors` and
-    their `sum` are None in a round without reports. `notes` are sentences on what the estimates
-    cannot tell.
-    """
-
-    def __repr__(self) -> str:
-        top = "" if self.frequencies is None else f": {highest(self.frequencies, self.items)}"
-        return (
-            f"Frequencies({self.protocol}, epsilon {self.epsilon:g}, {self.n:,} reports, "
-            f"{len(self.items):,} items{top})"
-        )
-
-    def _repr_html_(self) -> str:
-        if self.frequencies is None or self.standard_errors is None:
-            return html_table(["item"], [[label] for label in self.items[:_ROWS]], repr(self))
-        rows = [
-            [
-                self.items[i],
-                f"{100 * self.frequencies[i]:.2f} %",
-                f"± {100 * self.standard_errors[i]:.2f} points",
-            ]
-            for i in largest(self.frequencies, _ROWS)
-        ]
-        return html_table(["item", "frequency", "standard error"], rows, repr(self))
-
-
-class Recovered(_Framed, results.Recovered):
-    """A recovery of a round, which `Client.recover` returns.
-
-    Arrays have shape (d,), one entry for each item. `to_frame` returns them by label.
-
-        client.recover("lunch").to_frame().to_csv("recovered.csv")
-    """
-
-
-def problem_in(answer: Answer) -> RefusedError | None:
+def problem_in(answer: HttpResponse) -> RefusedError | None:
     """Return the problem (RFC 9457) in a response, None if it has none.
 
     Any server or proxy may have written it, so members of other types are ignored.
@@ -189,14 +134,14 @@ def _fields(errors: Any) -> tuple[tuple[str, str], ...]:
     )
 
 
-def read_nothing(answer: Answer) -> None:
+def read_nothing(answer: HttpResponse) -> None:
     """Read a response of which only the status matters."""
 
 
-def reader(model: type[M]) -> Callable[[Answer], M]:
+def reader(model: type[M]) -> Callable[[HttpResponse], M]:
     """Return a reader of the responses of a model that need no further checks."""
 
-    def read(answer: Answer) -> M:
+    def read(answer: HttpResponse) -> M:
         try:
             return model.model_validate_json(answer.body)
         except ValidationError as invalid:
@@ -210,7 +155,7 @@ def reader(model: type[M]) -> Callable[[Answer], M]:
     return read
 
 
-def read_parameters(answer: Answer) -> Parameters:
+def read_parameters(answer: HttpResponse) -> Parameters:
     """Read GET /rounds/{id}/parameters.
 
     Raises InconsistentRoundError if p, q, the digest or the thresholds do not follow from the
@@ -228,7 +173,7 @@ def read_parameters(answer: Answer) -> Parameters:
     return message
 
 
-def read_status(answer: Answer) -> RoundStatus:
+def read_status(answer: HttpResponse) -> RoundStatus:
     """Read a round with its state, the response of opening, showing and closing it."""
     status = reader(RoundStatus)(answer)
     _check_round(status)
@@ -236,7 +181,7 @@ def read_status(answer: Answer) -> RoundStatus:
     return status
 
 
-def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
+def read_rounds(answer: HttpResponse) -> tuple[RoundSummary, ...]:
     """Read GET /rounds; p, q and digest are not checked."""
     summaries = reader(RoundList)(answer).rounds
     for summary in summaries:
@@ -244,12 +189,12 @@ def read_rounds(answer: Answer) -> tuple[RoundSummary, ...]:
     return tuple(summaries)
 
 
-def read_form(answer: Answer) -> Form:
+def read_form(answer: HttpResponse) -> Form:
     """Read a form, the response of opening, showing and closing it."""
     return _checked_form(reader(Form)(answer))
 
 
-def read_forms(answer: Answer) -> tuple[Form, ...]:
+def read_forms(answer: HttpResponse) -> tuple[Form, ...]:
     """Read GET /forms."""
     return tuple(map(_checked_form, reader(FormList)(answer).forms))
 
@@ -260,7 +205,7 @@ def _checked_form(form: Form) -> Form:
     return form
 
 
-def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
+def read_tickets(answer: HttpResponse, count: int) -> tuple[str, ...]:
     """Read POST /rounds/{id}/tickets, or that of a form: one ticket a line."""
     try:
         tickets = tuple(answer.body.decode("ascii").split())
@@ -275,7 +220,7 @@ def read_tickets(answer: Answer, count: int) -> tuple[str, ...]:
     return tickets
 
 
-def read_frequencies(answer: Answer) -> Frequencies:
+def read_frequencies(answer: HttpResponse) -> Frequencies:
     """Read GET /rounds/{id}/frequencies; with n = 0 the estimates are None."""
     message = reader(Frequencies)(answer)
     _check_columns(message, len(message.items))
@@ -290,7 +235,7 @@ def read_frequencies(answer: Answer) -> Frequencies:
     return message
 
 
-def read_export(answer: Answer) -> JsonObject:
+def read_export(answer: HttpResponse) -> JsonObject:
     """Read GET /rounds/{id}/export, and verify its checksum."""
     from ldprecover.rounds.export import RoundExport
 
@@ -302,7 +247,7 @@ def read_export(answer: Answer) -> JsonObject:
     return body
 
 
-def read_recovery(answer: Answer) -> Recovered:
+def read_recovery(answer: HttpResponse) -> Recovered:
     """Read POST /rounds/{id}/recover."""
     message = reader(Recovered)(answer)
     d = len(message.items)
@@ -314,7 +259,7 @@ def read_recovery(answer: Answer) -> Recovered:
     return message
 
 
-def read_certificate(answer: Answer, questions: int) -> Certified:
+def read_certificate(answer: HttpResponse, questions: int) -> Certified:
     """Read POST /rounds/{id}/certificate."""
     message = reader(Certified)(answer)
     d = len(message.items)
@@ -329,7 +274,7 @@ def read_certificate(answer: Answer, questions: int) -> Certified:
     return message
 
 
-def read_plan(answer: Answer) -> Plans:
+def read_plan(answer: HttpResponse) -> Plans:
     """Read GET /plan."""
     message = reader(Plans)(answer)
     solved = "standard_error" if message.solved == "error" else message.solved
@@ -339,7 +284,7 @@ def read_plan(answer: Answer) -> Plans:
     return message
 
 
-def _object(answer: Answer) -> JsonObject:
+def _object(answer: HttpResponse) -> JsonObject:
     try:
         body = from_json(answer.body, allow_inf_nan=False)
     except ValueError:
@@ -413,7 +358,7 @@ class Call(Generic[T]):
 
     method: str
     path: str
-    read: Callable[[Answer], T]
+    read: Callable[[HttpResponse], T]
     _: KW_ONLY
     status: int = 200
     content: bytes | None = field(default=None, repr=False)
@@ -422,7 +367,7 @@ class Call(Generic[T]):
     is_analysis: bool = False
     """Whether the server may compute for minutes."""
 
-    def parse(self, answer: Answer) -> T:
+    def parse(self, answer: HttpResponse) -> T:
         """Return the parsed response.
 
         Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for a
@@ -442,7 +387,7 @@ class Call(Generic[T]):
         return f"{self.method} {self.path}"
 
 
-def _unexpected_status(answer: Answer) -> str:
+def _unexpected_status(answer: HttpResponse) -> str:
     if 300 <= answer.status < 400:
         return f"the server redirects (status {answer.status}); give the URL it redirects to"
     return f"status {answer.status} without a problem, so this is not an LDPRecover server"
@@ -473,7 +418,7 @@ def forms(before: str | None = None) -> Call[tuple[Form, ...]]:
 
 def _round_call(
     rest: str,
-    read: Callable[[Answer], T],
+    read: Callable[[HttpResponse], T],
     method: str = "GET",
     status: int = 200,
     base: str = paths.ROUNDS,
@@ -610,7 +555,7 @@ def _plain_number(value: Any) -> Any:
 
 
 def _post(
-    path: str, read: Callable[[Answer], T], fields: Mapping[str, Any], **options: Any
+    path: str, read: Callable[[HttpResponse], T], fields: Mapping[str, Any], **options: Any
 ) -> Call[T]:
     """Return a call with a JSON body; `options` are further fields of the call."""
     _check_finite(fields)

@@ -18,10 +18,10 @@ from typing import Any, Self, TypeVar
 from ldprecover_client import calls
 from ldprecover_client._httpx import httpx
 from ldprecover_client.calls import (
-    Answer,
     Call,
     Form,
     Frequencies,
+    HttpResponse,
     JsonObject,
     Recovered,
     Round,
@@ -383,7 +383,7 @@ class Client:
             outcome = self._send(calls.ready())
         except InvalidAnswerError:
             return False
-        return isinstance(outcome, Answer) and outcome.status == 200
+        return isinstance(outcome, HttpResponse) and outcome.status == 200
 
     def _call(self, call: Call[T]) -> T:
         """Return the parsed final response; set `in_doubt` of a RefusedError."""
@@ -392,7 +392,7 @@ class Client:
         )
         while (delay := backoff.pause(self.url, call, outcome := self._send(call))) is not None:
             self._sleep(delay)
-        assert isinstance(outcome, Answer)  # `pause` raises after the last error
+        assert isinstance(outcome, HttpResponse)  # `pause` raises after the last error
         try:
             return call.parse(outcome)
         except RefusedError as error:
@@ -427,7 +427,7 @@ class Client:
                         return httpx.ReadTimeout(f"no whole answer in {seconds:g} seconds")
         except httpx.TransportError as error:
             return error
-        return Answer(response.status_code, response.headers, bytes(body))
+        return HttpResponse(response.status_code, response.headers, bytes(body))
 
     def _settings(self) -> JsonObject:
         headers = {

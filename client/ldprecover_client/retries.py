@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ldprecover_client._httpx import httpx
-from ldprecover_client.calls import Answer, Call, problem_in
+from ldprecover_client.calls import Call, HttpResponse, problem_in
 from ldprecover_client.errors import ArgumentError, UnansweredError
 
 _MAX_DOUBLINGS = 62  # base * 2.0**62 is past any `longest`, and is still a finite float
@@ -20,7 +20,7 @@ _AFTER_WORK = (500, 504)
 """The work may have been done in full, and then failed or timed out."""
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
-Outcome = Answer | httpx.TransportError
+Outcome = HttpResponse | httpx.TransportError
 """The result of sending a request once."""
 
 

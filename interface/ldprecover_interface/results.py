@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from ldprecover.items import MAX_CANARIES
+from ldprecover.items import MAX_CANARIES, highest, largest
 from ldprecover_interface.base import (
     MAX_HISTORY,
     Column,
@@ -18,12 +18,15 @@ from ldprecover_interface.base import (
     Text,
     optional,
 )
+from ldprecover_interface.notebook import data_frame, html_table
 from ldprecover_interface.rounds import Items
 from ldprecover_interface.verdicts import Attack
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Columns = dict[str, Sequence[Any]]
 """Columns of a table by name, each with one value for each item."""
+
+_ROWS = 10  # of a table in a notebook
 
 
 def _plain(column: Any, items: Sequence[str]) -> list[Any]:
@@ -42,7 +45,19 @@ class Mean(Message):
     high: float
 
 
-class Frequencies(Message):
+class ColumnsMixin:
+    """Adds a data frame of the `columns` of a result."""
+
+    def to_frame(self: Any) -> Any:
+        """Return a pandas data frame: a row for each label, with the columns of the CSV.
+
+        Raises ImportError without pandas.
+        """
+        columns = {k: v for k, v in self.columns.items() if k not in ("item", "index")}
+        return data_frame(columns, self.items)
+
+
+class Frequencies(ColumnsMixin, Message):
     """Unbiased estimates, never clipped; columns are in the order of the items."""
 
     model_config = ConfigDict(json_schema_extra=optional("question", "mean", "notes"))
@@ -83,6 +98,26 @@ class Frequencies(Message):
             "frequency": _plain(self.frequencies, self.items),
             "standard_error": _plain(self.standard_errors, self.items),
         }
+
+    def __repr__(self) -> str:
+        top = "" if self.frequencies is None else f": {highest(self.frequencies, self.items)}"
+        return (
+            f"Frequencies({self.protocol}, epsilon {self.epsilon:g}, {self.n:,} reports, "
+            f"{len(self.items):,} items{top})"
+        )
+
+    def _repr_html_(self) -> str:
+        if self.frequencies is None or self.standard_errors is None:
+            return html_table(["item"], [[label] for label in self.items[:_ROWS]], repr(self))
+        rows = [
+            [
+                self.items[i],
+                f"{100 * self.frequencies[i]:.2f} %",
+                f"± {100 * self.standard_errors[i]:.2f} points",
+            ]
+            for i in largest(self.frequencies, _ROWS)
+        ]
+        return html_table(["item", "frequency", "standard error"], rows, repr(self))
 
 
 MaliciousModel = Literal["paper", "exact", "padded", "searched", "solved", "custom"]
@@ -163,7 +198,7 @@ class Conclusions(Message):
     )
 
 
-class Recovered(Message):
+class Recovered(ColumnsMixin, Message):
     """A recovery from the poisoned counts; columns are in the order of the items."""
 
     model_config = ConfigDict(json_schema_extra=optional("question"))

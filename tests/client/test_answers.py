@@ -29,7 +29,7 @@ from ldprecover_client import (
     Verdict,
 )
 from ldprecover_client.calls import (
-    Answer,
+    HttpResponse,
     problem_in,
     read_certificate,
     read_frequencies,
@@ -47,9 +47,9 @@ KEEP = OLH(0.5, 3, 3).thresholds["keep_below"]
 LABELS = ("a", "b", "c")
 
 
-def answer(body: object, status: int = 200, content_type: str = "application/json") -> Answer:
+def answer(body: object, status: int = 200, content_type: str = "application/json") -> HttpResponse:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Answer(status, {"content-type": content_type}, content)
+    return HttpResponse(status, {"content-type": content_type}, content)
 
 
 def a_round(kind: str = "olh", **changes) -> dict[str, Any]:
@@ -300,7 +300,7 @@ def test_rejects_invalid_certificate(changes: dict[str, Any]):
         read_certificate(answer(CERTIFICATE | changes), 1)
 
 
-def problem_of(response: Answer) -> RefusedError:
+def problem_of(response: HttpResponse) -> RefusedError:
     """Return the problem of a response."""
     problem = problem_in(response)
     assert problem is not None
@@ -350,7 +350,7 @@ def test_problem_names_invalid_fields():
         "errors": [good, {"field": 3, "reason": "x"}, "text", {"field": "name"}] + [good] * 40,
     }
     problem = problem_of(
-        Answer(422, {"content-type": "application/problem+json"}, json.dumps(body).encode())
+        HttpResponse(422, {"content-type": "application/problem+json"}, json.dumps(body).encode())
     )
     assert problem.fields[0] == ("epsilon", "too \N{REPLACEMENT CHARACTER} high")
     assert set(problem.fields) == {problem.fields[0]}
@@ -360,7 +360,7 @@ def test_problem_names_invalid_fields():
 @pytest.mark.parametrize("body", [b"<h1>\n", b"a" * 45, b"A" * 22 + b"." + b"A" * 21])
 def test_rejects_malformed_tickets(body: bytes):
     with pytest.raises(InvalidAnswerError, match="the form of tickets"):
-        read_tickets(Answer(200, {}, body), 1)
+        read_tickets(HttpResponse(200, {}, body), 1)
 
 
 VERDICT: dict[str, Any] = {

@@ -11,7 +11,7 @@ import pytest
 from ldprecover.planning import PlanRequest
 from ldprecover.planning import plan as library_plan
 from ldprecover_client import ArgumentError, InvalidAnswerError
-from ldprecover_client.calls import Answer, alarms, open_round, plan, recover
+from ldprecover_client.calls import HttpResponse, alarms, open_round, plan, recover
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -36,7 +36,7 @@ def test_plan_without_its_solution_is_rejected():
     body = json.loads(json.dumps(planned))
     body["protocols"][0]["standard_error"] = None
     with pytest.raises(InvalidAnswerError, match="standard_error of"):
-        plan({}).parse(Answer(200, {}, json.dumps(body).encode()))
+        plan({}).parse(HttpResponse(200, {}, json.dumps(body).encode()))
 
 
 def test_numbers_of_numpy_are_json() -> None:

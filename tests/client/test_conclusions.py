@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.client.messages import RECOVERY
 
-from ldprecover_client.calls import Answer, read_recovery
+from ldprecover_client.calls import HttpResponse, read_recovery
 from ldprecover_client.errors import InvalidAnswerError
 
 CONCLUDED: dict[str, Any] = {
@@ -22,11 +22,13 @@ CONCLUDED: dict[str, Any] = {
 }
 
 
-def answer(**changes) -> Answer:
-    return Answer(200, {}, json.dumps(RECOVERY | {"conclusions": CONCLUDED | changes}).encode())
+def answer(**changes) -> HttpResponse:
+    return HttpResponse(
+        200, {}, json.dumps(RECOVERY | {"conclusions": CONCLUDED | changes}).encode()
+    )
 
 
-def fields(answer: Answer):
+def fields(answer: HttpResponse):
     """Return the fields of the conclusions that are read."""
     return json.loads(read_recovery(answer).to_json())["conclusions"]
 

@@ -34,6 +34,7 @@ WITHOUT = {
         "Form",
         "Frequencies",
         "Receipt",
+        "Recovered",
         "Round",
         "RoundStatus",
         "RoundSummary",

@@ -18,7 +18,6 @@ from ldprecover_attacker.campaign import campaign_rng
 from ldprecover_attacker.functions import attack_class
 from ldprecover_attacker.plugins import ATTACK_REGISTRY
 from ldprecover_client import Population
-from ldprecover_client.notebook import data_frame
 from ldprecover_experiments.simulation.datasets import dataset_of
 from ldprecover_experiments.simulation.drawing import draw_items, new_axes, shown_items
 from ldprecover_experiments.simulation.parameters import (
@@ -34,6 +33,7 @@ from ldprecover_experiments.simulation.poisoned_round import (
     own_targets,
 )
 from ldprecover_experiments.simulation.tables import Table
+from ldprecover_interface.notebook import data_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

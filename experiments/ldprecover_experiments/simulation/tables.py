@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldprecover_client.notebook import html_table
+from ldprecover_interface.notebook import html_table
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel
 
 from ldprecover import ParameterError
-from ldprecover_client.notebook import data_frame
 from ldprecover_experiments.simulation.tables import Table
 from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.figures import draw_results
@@ -22,6 +21,7 @@ from ldprecover_experiments.studies.tables import (
     shown_parameter,
     summarise,
 )
+from ldprecover_interface.notebook import data_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
