@@ -13,8 +13,8 @@ from ldprecover import ParameterError
 from ldprecover._checks import check_whole
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_attacker.base import Attack
+from ldprecover_client.answers import Form, Round
 from ldprecover_client.bulk import BATCH_SIZE, check_tickets, client_of, simulate_users
-from ldprecover_client.calls import Form, Round
 from ldprecover_client.http import Client
 from ldprecover_client.progress import Progress
 

@@ -11,8 +11,8 @@ from ldprecover.lazy_names import lazy_getattr
 
 # ruff: noqa: F403
 if TYPE_CHECKING:  # the list of names is `_MODULES`
+    from ldprecover_client.answers import *
     from ldprecover_client.bulk import *
-    from ldprecover_client.calls import *
     from ldprecover_client.datasets import *
     from ldprecover_client.errors import *
     from ldprecover_client.http import *
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.retries import *
 
 _MODULES = {
-    "calls": "Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
+    "answers": "Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
     "bulk": "BulkReceipt submit_reports",
     "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "

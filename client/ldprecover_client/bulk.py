@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.wire import pack
-from ldprecover_client.calls import Round, validate_ticket
+from ldprecover_client.answers import Round
+from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     ArgumentError,
     InvalidAnswerError,

@@ -10,23 +10,37 @@ import ssl
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib.metadata import version as installed_version
 from ipaddress import ip_address
 from typing import Any, Self, TypeVar
 
-from ldprecover_client import calls
 from ldprecover_client._httpx import httpx
+from ldprecover_client.answers import (
+    read_certificate,
+    read_export,
+    read_form,
+    read_forms,
+    read_frequencies,
+    read_parameters,
+    read_plan,
+    read_recovery,
+    read_rounds,
+    read_status,
+    read_tickets,
+)
 from ldprecover_client.calls import (
     Call,
-    Form,
-    Frequencies,
     HttpResponse,
     JsonObject,
-    Recovered,
-    Round,
-    RoundStatus,
-    RoundSummary,
+    page_of,
+    path_of,
+    post,
+    query_of,
+    read_nothing,
+    reader,
+    submission,
 )
 from ldprecover_client.errors import (
     ArgumentError,
@@ -38,8 +52,11 @@ from ldprecover_client.retries import Backoff, Outcome, Retries
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import Alarms, Methods
 from ldprecover_interface.certificates import Certified
+from ldprecover_interface.forms import Form
 from ldprecover_interface.operation import Version
 from ldprecover_interface.plans import Plans
+from ldprecover_interface.results import Frequencies, Recovered
+from ldprecover_interface.rounds import Round, RoundStatus, RoundSummary
 from ldprecover_interface.submissions import Accepted
 
 MAX_ANSWER_BYTES = 64 << 20
@@ -244,34 +261,36 @@ class Client:
             "read_access": read_access,
             "retention": retention,
         }
-        return self._call(calls.open_round(fields))
+        fields = {name: value for name, value in fields.items() if value is not None}
+        # Not repeatable: without a name it would open a second round.
+        return self._call(post(paths.ROUNDS, read_status, fields, status=201, repeatable=False))
 
     def rounds(self, before: str | None = None) -> tuple[RoundSummary, ...]:
         """Return a page of rounds without their items, latest first.
 
         `before` is the id of the last round of the previous page.
         """
-        return self._call(calls.rounds(before))
+        return self._call(Call("GET", page_of(paths.ROUNDS, before), read_rounds))
 
     def round(self, reference: str) -> RoundStatus:
         """Return a round with its state and the number of reports counted."""
-        return self._call(calls.round_(reference))
+        return self._call(Call("GET", path_of(reference), read_status))
 
     def parameters(self, reference: str) -> Round:
         """Return the checked, immutable parameters of a round."""
-        return self._call(calls.parameters(reference))
+        return self._call(Call("GET", path_of(reference, paths.PARAMETERS), read_parameters))
 
     def close_round(self, reference: str) -> RoundStatus:
         """Close a round: it takes no more reports (admin)."""
-        return self._call(calls.close_round(reference))
+        return self._call(Call("POST", path_of(reference, paths.CLOSE), read_status))
 
     def delete_round(self, reference: str) -> None:
         """Delete a round and all its reports (admin)."""
-        self._call(calls.delete_round(reference))
+        self._call(Call("DELETE", path_of(reference), read_nothing, status=204))
 
     def mint_tickets(self, reference: str, count: int) -> tuple[str, ...]:
         """Mint tickets for a round of access "ticket": each admits one report (admin)."""
-        return self._call(calls.mint_tickets(reference, count))
+        return self._mint(path_of(reference, paths.TICKETS), count)
 
     def open_form(self, **fields: Any) -> Form:
         """Open a form, and its rounds together (admin); fields are those of POST /forms.
@@ -282,30 +301,31 @@ class Client:
             system = {"question": "Which system?", "protocol": "grr", "epsilon": 1, "items": [...]}
             client.open_form(name="usage", assign="ticket", rounds=[system, editor])
         """
-        return self._call(calls.open_form(fields))
+        # Not repeatable: without a name it would open a second form.
+        return self._call(post(paths.FORMS, read_form, fields, status=201, repeatable=False))
 
     def forms(self, before: str | None = None) -> tuple[Form, ...]:
         """Return a page of forms with their rounds, latest first, as `rounds` does."""
-        return self._call(calls.forms(before))
+        return self._call(Call("GET", page_of(paths.FORMS, before), read_forms))
 
     def form(self, reference: str) -> Form:
         """Return a form with its rounds in order, by its id or name."""
-        return self._call(calls.form(reference))
+        return self._call(Call("GET", path_of(reference, base=paths.FORMS), read_form))
 
     def close_form(self, reference: str) -> Form:
         """Close a form: none of its rounds takes more reports (admin)."""
-        return self._call(calls.close_form(reference))
+        return self._call(Call("POST", path_of(reference, paths.CLOSE, paths.FORMS), read_form))
 
     def delete_form(self, reference: str) -> None:
         """Delete a form, its rounds and all their reports (admin)."""
-        self._call(calls.delete_form(reference))
+        self._call(Call("DELETE", path_of(reference, base=paths.FORMS), read_nothing, status=204))
 
     def mint_form_tickets(self, reference: str, count: int) -> tuple[str, ...]:
         """Mint tickets of a form that assigns by ticket (admin).
 
         Each admits one report to the round that `ldprecover.rounds.tickets.assigned_round` names.
         """
-        return self._call(calls.mint_tickets(reference, count, paths.FORMS))
+        return self._mint(path_of(reference, paths.TICKETS, paths.FORMS), count)
 
     def submit(
         self,
@@ -322,18 +342,18 @@ class Client:
         """
         if ticket is not None and self.is_network:
             warn_if_unencrypted(self.url, "ticket")
-        return self._call(calls.submit(reference, packed, key, ticket=ticket))
+        return self._call(submission(reference, packed, key, ticket=ticket))
 
     def frequencies(self, reference: str) -> Frequencies:
         """Return the round's unbiased estimates, with the labels of its items."""
-        return self._call(calls.frequencies(reference))
+        return self._call(Call("GET", path_of(reference, paths.FREQUENCIES), read_frequencies))
 
     def methods(self, reference: str) -> Methods:
         """Return the recovery methods, and whether each fits this round.
 
         Fields are those of GET /rounds/{id}/methods.
         """
-        return self._call(calls.methods(reference))
+        return self._call(Call("GET", path_of(reference, paths.METHODS), reader(Methods)))
 
     def alarms(self, reference: str, *, rate: float = 1e-3, canaries: Iterable[str] = ()) -> Alarms:
         """Return the tests of the round, each with a false-alarm rate of at most `rate`.
@@ -341,7 +361,9 @@ class Client:
         `canaries` are labels of items that nobody holds. Fields are those of GET
         /rounds/{id}/alarms.
         """
-        return self._call(calls.alarms(reference, rate, canaries))
+        query = {"rate": rate, "canary": list(canaries)}
+        path = query_of(path_of(reference, paths.ALARMS), query)
+        return self._call(Call("GET", path, reader(Alarms), is_analysis=True))
 
     def recover(self, reference: str, **fields: Any) -> Recovered:
         """Return a recovery of the round; fields are those of POST /rounds/{id}/recover.
@@ -349,7 +371,8 @@ class Client:
         The method is `auto` unless `method` names another. With an analyst or admin key, a recovery
         that runs when this call gives up continues, and the same call again returns its result.
         """
-        return self._call(calls.recover(reference, fields))
+        path = path_of(reference, paths.RECOVER)
+        return self._call(post(path, read_recovery, {"method": "auto", **fields}, is_analysis=True))
 
     def certify(
         self, reference: str, malicious_share: float | None = None, **fields: Any
@@ -363,27 +386,34 @@ class Client:
         With `reports=True` the server reads the reports of the closed round, not only their counts.
         """
         fields = {"malicious_share": malicious_share, **fields}
-        return self._call(calls.certify(reference, fields))
+        read = partial(read_certificate, questions=len(fields.get("questions") or ()))
+        path = path_of(reference, paths.CERTIFICATE)
+        return self._call(post(path, read, fields, is_analysis=True))
 
     def export(self, reference: str) -> JsonObject:
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""
-        return self._call(calls.export(reference))
+        return self._call(Call("GET", path_of(reference, paths.EXPORT), read_export))
 
     def plan(self, **fields: Any) -> Plans:
         """Return a plan of a round; fields are those of GET /plan."""
-        return self._call(calls.plan(fields))
+        query = {name: value for name, value in fields.items() if value is not None}
+        return self._call(Call("GET", query_of(paths.PLAN, query), read_plan))
 
     def version(self) -> Version:
         """Return the version of the server and its parts."""
-        return self._call(calls.version())
+        return self._call(Call("GET", paths.VERSION, reader(Version)))
 
     def ready(self) -> bool:
         """Return whether the server can take reports now. One request, no retries, no errors."""
         try:
-            outcome = self._send(calls.ready())
+            outcome = self._send(Call("GET", paths.READYZ, read_nothing))
         except InvalidAnswerError:
             return False
         return isinstance(outcome, HttpResponse) and outcome.status == 200
+
+    def _mint(self, path: str, count: int) -> tuple[str, ...]:
+        # Repeatable, because nobody can use lost tickets.
+        return self._call(post(path, partial(read_tickets, count=count), {"count": count}))
 
     def _call(self, call: Call[T]) -> T:
         """Return the parsed final response; set `in_doubt` of a RefusedError."""

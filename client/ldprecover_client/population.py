@@ -17,8 +17,8 @@ from ldprecover._checks import check_whole, finite_vector
 from ldprecover.items import label_key
 from ldprecover.protocols import MAX_USERS
 from ldprecover.rounds.tickets import assigned_round
+from ldprecover_client.answers import Form, Round
 from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, check_tickets, client_of, simulate_users
-from ldprecover_client.calls import Form, Round
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client

@@ -16,7 +16,8 @@ from ldprecover.items import label_indices
 from ldprecover.protocols.wire import pack
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover.rounds.tickets import assigned_round
-from ldprecover_client.calls import Form, Round, validate_ticket
+from ldprecover_client.answers import Form, Round
+from ldprecover_client.calls import validate_ticket
 from ldprecover_client.errors import (
     AccessError,
     AlreadyReportedError,

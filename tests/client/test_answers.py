@@ -28,9 +28,7 @@ from ldprecover_client import (
     UnknownProtocolError,
     Verdict,
 )
-from ldprecover_client.calls import (
-    HttpResponse,
-    problem_in,
+from ldprecover_client.answers import (
     read_certificate,
     read_frequencies,
     read_parameters,
@@ -38,8 +36,8 @@ from ldprecover_client.calls import (
     read_rounds,
     read_status,
     read_tickets,
-    reader,
 )
+from ldprecover_client.calls import HttpResponse, problem_in, reader
 from ldprecover_interface.operation import Version
 from ldprecover_interface.submissions import Accepted
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from tests.client.messages import RECOVERY
 
-from ldprecover_client.calls import HttpResponse, read_recovery
+from ldprecover_client.answers import read_recovery
+from ldprecover_client.calls import HttpResponse
 from ldprecover_client.errors import InvalidAnswerError
 
 CONCLUDED: dict[str, Any] = {
