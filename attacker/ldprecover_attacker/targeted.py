@@ -196,8 +196,8 @@ class Joint(TargetedAttack):
     """Supports all targets together or none of them, in reports of honest sizes.
 
     `rate` is the probability of all; without it the protocol's q, and the counts of the targets do
-    not move, but pairs of them go together, as if fakes shared them: this frames popular items.
-    `item` is one more item, an index or a label, that every report supports.
+    not move, but pairs of them go together, as if malicious reports shared them: this frames
+    popular items. `item` is one more item, an index or a label, that every report supports.
 
     - OUE, SUE, SS: as many ones as an honest report; reports with room for all targets have them.
     - OLH: a scanned seed that hashes all targets to one bucket, or a random seed and bucket without

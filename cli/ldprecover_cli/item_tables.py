@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ldprecover.items import isolated
+from ldprecover.sentences import is_noise
 from ldprecover_cli.output import plain_table
 
 if TYPE_CHECKING:
@@ -17,14 +18,13 @@ _BAR = 24  # columns
 _NARROWEST = 4
 _LEAST_LABEL = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_NOISE = "The noise exceeds "
 
 Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
 
 
 def noise_note(notes: Sequence[str]) -> str | None:
     """Return the note that noise decides the order of the items, or None."""
-    return next((note for note in notes if note.startswith(_NOISE)), None)
+    return next(filter(is_noise, notes), None)
 
 
 def to_show(shares: "Sequence[float] | FloatArray", top: int, notes: Sequence[str]) -> list[int]:

@@ -80,11 +80,6 @@ def byte_size(number: int) -> str:
     return f"{size:,.3g} PB"
 
 
-def percent(share: float) -> str:
-    """Return a share in percent: 12.3 %."""
-    return f"{100 * share:.1f} %"
-
-
 def joined(labels: Iterable[str]) -> str:
     """Return labels joined by semicolons, because labels such as New York, NY have commas."""
     return "; ".join(isolated(plain(label)) for label in labels)

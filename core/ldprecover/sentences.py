@@ -5,9 +5,17 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from ldprecover.items import isolated
 
-_LABELS = 10  # of items that one sentence names
+LABELS = 10
+"""Items that one sentence names."""
+NOISE = "The noise exceeds what tells the items apart"
+"""The beginning of the note that noise hides the differences of the items."""
 DOWN, UP = ROUND_FLOOR, ROUND_CEILING
 """How lower and upper ends are rounded: a sentence never states more than is proven."""
+
+
+def is_noise(note: str) -> bool:
+    """Return whether a note says that noise hides the differences of the items."""
+    return note.startswith(NOISE)
 
 
 def number(value: float | Decimal, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -32,13 +40,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def listed(texts: Sequence[str], conjunction: str = "and") -> str:
-    """Return at most ten labels, isolated, and how many more there are: a; b and 3 more.
+def listed(texts: Sequence[str], conjunction: str = "and", limit: int = LABELS) -> str:
+    """Return the first labels, isolated, and how many more there are: a; b and 3 more.
 
     Semicolons separate them, because labels such as New York, NY have commas.
     """
-    names = [isolated(text) for text in texts[:_LABELS]]
-    if len(texts) > _LABELS:
-        names.append(f"{len(texts) - _LABELS:,} more")
+    names = [isolated(text) for text in texts[:limit]]
+    if len(texts) > limit:
+        names.append(f"{len(texts) - limit:,} more")
     *others, last = names
     return f"{'; '.join(others)} {conjunction} {last}" if others else last
+
+
+def proven_sentence(least: float) -> str:
+    """Return the sentence on the share of malicious reports that a certificate proves."""
+    return f"At least {percent(least, DOWN)} of the reports are malicious: the reports prove it."

@@ -74,3 +74,6 @@ class Alarms(Message):
         description="Whether all reports are stored, or follow from the tally: then all tests ran."
     )
     alarms: list[Alarm]
+    sentences: list[Text] = Field(
+        description="How many are raised, what that means, and what was tested."
+    )

@@ -196,6 +196,10 @@ class Conclusions(Message):
     history_weight: float | None = Field(
         description="Probability that the history applies to this round."
     )
+    sentences: list[Text] = Field(
+        description="All of it as text; labels in it are untrusted. Unless `attack` is null the "
+        "first says what the reports show of an attack, and the second what to do."
+    )
 
 
 class Recovered(ColumnsMixin, Message):

@@ -59,3 +59,7 @@ class Verdict(Message):
         description="The most frequent items by the recommended recovery, the first first; none "
         "if the noise exceeds what tells the items apart."
     )
+    sentences: list[Text] = Field(
+        description="What the reports show of an attack, and what to do, as text; labels in it are "
+        "untrusted, and cut as those of `top`."
+    )

@@ -368,6 +368,7 @@ VERDICT: dict[str, Any] = {
     "least_malicious_share": 0,
     "raised": [1, 0],
     "top": [{"item": 1, "label": "b", "estimate": 0.75}],
+    "sentences": ["An attack is possible."],
 }
 
 

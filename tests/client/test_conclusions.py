@@ -20,6 +20,7 @@ CONCLUDED: dict[str, Any] = {
     "suspects": [{"item": 1, "label": "b", "probability": 0.7}],
     "dropped": [{"screen": "sizes", "what": "too many items", "reports": 3}],
     "history_weight": None,
+    "sentences": ["An attack is possible."],
 }
 
 
@@ -36,7 +37,7 @@ def fields(answer: HttpResponse):
 
 def test_conclusions_are_read_unchanged():
     assert fields(answer()) == CONCLUDED
-    nothing = dict.fromkeys(CONCLUDED, None) | {"suspects": [], "dropped": []}
+    nothing = dict.fromkeys(CONCLUDED, None) | {"suspects": [], "dropped": [], "sentences": []}
     assert fields(answer(**nothing)) == nothing
 
 

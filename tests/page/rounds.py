@@ -33,24 +33,24 @@ def report(
     server: ServerProcess,
     opened: dict[str, Any],
     n: int,
-    fakes: int = 0,
+    malicious: int = 0,
     targets: Sequence[int] = (),
     seed: int = 1,
 ) -> None:
-    """Send reports of n genuine users by Zipf's law, and of fake users who each send a target."""
+    """Send reports of n genuine users by Zipf's law, and of malicious ones, each of a target."""
     rng = np.random.default_rng(seed)
     oracle = frequency_oracle(opened["protocol"], opened["epsilon"], opened["domain_size"])
     values = rng.choice(oracle.domain_size, size=n, p=shares(oracle.domain_size))
     for reports in (
         oracle.perturb(values, rng),
-        oracle.encode(rng.choice(targets, size=fakes)) if fakes else None,
+        oracle.encode(rng.choice(targets, size=malicious)) if malicious else None,
     ):
         if reports is not None:
             assert server.submit(opened["id"], wire.pack(reports)).status_code == 202
 
 
 def poisoned(server: ServerProcess, protocol: str = "oue", **fields: Any) -> dict[str, Any]:
-    """A round of 4,000 users and 400 fakes that raise the items 19, 20 and 21."""
+    """A round of 4,000 users and 400 malicious ones that raise the items 19, 20 and 21."""
     options: dict[str, Any] = {"items": CITIES, "epsilon": 3.0} | fields
     opened = server.open_round(protocol, **options)
     report(server, opened, 4000, 400, (19, 20, 21))
@@ -58,7 +58,7 @@ def poisoned(server: ServerProcess, protocol: str = "oue", **fields: Any) -> dic
 
 
 def raised(server: ServerProcess, **fields: Any) -> dict[str, Any]:
-    """A round of 4,000 users and 400 fakes that each support the items 19, 20 and 21."""
+    """A round of 4,000 users and 400 malicious ones that each support the items 19, 20 and 21."""
     opened = server.open_round("oue", **{"items": CITIES, "epsilon": 3.0, **fields})
     report(server, opened, 4000)
     bits = np.zeros((400, len(CITIES)), np.uint8)

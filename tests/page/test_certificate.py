@@ -1,4 +1,4 @@
-"""What a round proves whatever fake reports say: sentences, bands and the assumed share."""
+"""What a round proves whatever malicious reports say: sentences, bands and the assumed share."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from ldprecover.protocols import wire
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
-SLIDER = "Share of fake reports at most"
+SLIDER = "Share of malicious reports at most"
 CERTIFICATE = "**/certificate"
 
 
@@ -81,7 +81,7 @@ def test_shows_sentences_and_intervals_of_the_server(
     sentences = answered["sentences"]
     for text in (*sentences["answers"], sentences["bound"], answered["assumption"]):
         panel(page).get_by_text(text, exact=True).wait_for()
-    page.locator(".legend").get_by_text("certified, if at most 1\u00a0% are fake").wait_for()
+    page.locator(".legend").get_by_text("certified, if at most 1\u00a0% are malicious").wait_for()
     wait_for_best_estimate(page)
     ends = list(zip(answered["lower"], answered["upper"], strict=True))
     shown = proven(page)
@@ -120,7 +120,7 @@ def test_later_share_aborts_the_request_of_the_earlier(
 ) -> None:
     page = visitor.open(f"#/rounds/{honest['name']}?with=norm-sub")
     panel(page).get_by_text("That holds").wait_for()
-    page.get_by_text("No alarm is raised").wait_for()
+    page.get_by_text("alarms raised.").wait_for()
     routes: list[Route] = []
     visitor.context.route(CERTIFICATE, lambda route: routes.append(route))
     slider = page.get_by_role("slider", name=SLIDER)
@@ -136,7 +136,7 @@ def test_later_share_aborts_the_request_of_the_earlier(
         0,
     ]
     routes[1].continue_()
-    page.locator(".legend").get_by_text("certified, if at most 0\u00a0% are fake").wait_for()
+    page.locator(".legend").get_by_text("certified, if at most 0\u00a0% are malicious").wait_for()
 
 
 def test_share_is_chosen_by_what_is_proven(
@@ -172,11 +172,12 @@ def test_impossible_share_proposes_a_larger_one(
     panel(page).get_by_text(answered["assumption"], exact=True).wait_for()
     assert share_of(page.url) == [str(share)]
     assert page.evaluate("document.activeElement.name") == "malicious"
-    page.locator(".legend").get_by_text(f"at most {100 * share:.3g}\u00a0% are fake").wait_for()
+    assumed = f"at most {100 * share:.3g}\u00a0% are malicious"
+    page.locator(".legend").get_by_text(assumed).wait_for()
 
 
 def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess) -> None:
-    """The reason of the failure is shown until the certificate proves that reports are fake."""
+    """The reason of the failure is shown until the certificate proves a malicious share."""
     visitor.expects = {409}
     opened = server.open_round("oue", items=CITIES, epsilon=3.0)
     every = np.packbits(np.ones((4000, len(CITIES)), bool), axis=1, bitorder="little")
@@ -198,8 +199,7 @@ def test_failed_recovery_hides_no_proof(visitor: Visitor, server: ServerProcess)
     released = True
     for route in waiting:
         route.continue_()
-    expect(lead).to_contain_text("The chart shows the reports as collected.")
-    expect(lead).to_contain_text("that is proven at 95")
+    expect(lead).to_contain_text("they prove that at least")
     page.get_by_role("button", name="Test the reports").wait_for()
 
 

@@ -49,8 +49,8 @@ def test_play_leads_to_its_round_and_verdict(
     demo: PracticeServer, plays: Plays, visitor: Visitor, page: "Page"
 ) -> None:
     expect(panel(page).locator(".lead")).to_have_text(plays.state("demo")["score"]["headline"])
-    expect(panel(page).get_by_label("Fake reports, % of all")).to_have_value("5")
-    page.get_by_label("Fake reports, % of all").fill("20")
+    expect(panel(page).get_by_label("Malicious reports, % of all")).to_have_value("5")
+    page.get_by_label("Malicious reports, % of all").fill("20")
     page.get_by_label("Targets").fill("2")
     panel(page).get_by_role("button", name="Play it").click()
     page.wait_for_url(lambda url: "/rounds/grr-" in url)

@@ -70,7 +70,7 @@ def test_verdict_comes_first(visitor: Visitor, server: ServerProcess) -> None:
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
     answer = server.post(f"/rounds/{attacked['id']}/recover", json={"method": "auto"}).json()
     beta = math.floor(1000 * answer["conclusions"]["beta"]) / 10  # of one digit before the point
-    expect(tile(page, "Fake reports")).to_contain_text(f"at least {beta:g}\u00a0%")
+    expect(tile(page, "Malicious reports")).to_contain_text(f"at least {beta:g}\u00a0%")
     expect(tile(page, "Reports")).to_contain_text("4,400")
     suspects = answer["conclusions"]["suspects"]
     assert {each["item"] for each in suspects} == {19, 20, 21}
@@ -79,7 +79,7 @@ def test_verdict_comes_first(visitor: Visitor, server: ServerProcess) -> None:
     for each in suspects:
         expect(lead).to_contain_text(each["label"])
     page.get_by_text("Use the best estimate, not the numbers as collected").wait_for()
-    page.locator(".legend").get_by_text("raised by fake reports").wait_for()
+    page.locator(".legend").get_by_text("raised by malicious reports").wait_for()
     chart = page.get_by_role("img", name=NUMBERS)
     box = chart.bounding_box()
     assert box is not None
@@ -99,7 +99,7 @@ def test_honest_round_shows_no_attack(visitor: Visitor, server: ServerProcess) -
     report(server, opened, 20_000)
     page = visitor.open(f"#/rounds/{opened['name']}")
     expect(tile(page, "Are they honest?")).to_contain_text("No attack seen")
-    expect(tile(page, "Fake reports")).to_contain_text("none proven")
+    expect(tile(page, "Malicious reports")).to_contain_text("none proven")
     page.get_by_text("You can use the best estimate.").wait_for()
     assert page.locator(".legend").get_by_text("raised").count() == 0
 
@@ -112,6 +112,7 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
         "malicious_share": 0.08,
         "least_malicious_share": 0.0123,
         "raised": [19, 0],
+        "sentences": ["town <b>11</b> may be raised.", "Be careful."],
     }
 
     visitor.amend(f"**/rounds/{attacked['name']}", lambda body: body.update(verdict=verdict))
@@ -120,9 +121,10 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
     assert "prefer" not in recover.value.headers
     expect(tile(page, "Are they honest?")).to_contain_text("Attack possible")
     expect(tile(page, "Are they honest?")).to_contain_text("probability 40 %")
-    expect(tile(page, "Fake reports")).to_contain_text("at least 8\u00a0%")
-    expect(tile(page, "Fake reports")).to_contain_text("at least 1.2\u00a0% proven")
-    expect(page.locator(".lead")).to_contain_text("may raise town 11 and Lagos")
+    expect(tile(page, "Malicious reports")).to_contain_text("at least 8\u00a0%")
+    expect(tile(page, "Malicious reports")).to_contain_text("at least 1.2\u00a0% proven")
+    expect(page.locator(".lead")).to_have_text("town <b>11</b> may be raised.")
+    page.get_by_text("Be careful.", exact=True).wait_for()
 
 
 @pytest.mark.parametrize(
@@ -138,23 +140,21 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
         "raised": [19],
     }
     page = visitor.open()
-    texts = page.evaluate(
+    text = page.evaluate(
         """async (verdict) => {
-          const { sentences, tiles } = await import("/page/js/round/verdict.js");
+          const { tiles } = await import("/page/js/round/verdict.js");
           const { help } = await import("/page/js/help.js");
           const shown = tiles(help);
           shown.set({ n: 9, state: "closed", verdict, bar: null, collectedBar: null });
-          return [shown.root.children[2].innerText, sentences(verdict, Array(20).fill("x"))[0]];
+          return shown.root.children[2].innerText;
         }""",
         verdict,
     )
-    assert proven in texts[0].replace("\n", " ")
-    assert "about" not in "".join(texts)
-    assert "Near certain attack: some reports are fake" in texts[1]
+    assert proven in text.replace("\n", " ")
 
 
 def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
-    """The tile and the sentence say what is proven, and name no band that is not there."""
+    """The tile and the sentence say what is proven, unless the reports make an attack certain."""
     verdict: dict[str, Any] = {
         "attack": "near_certain",
         "attack_probability": None,
@@ -165,7 +165,7 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     page = visitor.open()
     tiles, cases = page.evaluate(
         """async (verdict) => {
-          const { fakeShare, sentences, tiles } = await import("/page/js/round/verdict.js");
+          const { maliciousShare, strongest, tiles } = await import("/page/js/round/verdict.js");
           const tile = (verdict) => {
             const shown = tiles();
             shown.set({ n: 9, state: "closed", verdict, bar: null, collectedBar: null });
@@ -173,34 +173,33 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
           };
           const unproven = { ...verdict, attack: "possible", least_malicious_share: 0 };
           const certain = { ...verdict, attack_probability: 0.99, malicious_share: 0.5 };
-          const said = (verdict, hasBand) => sentences(verdict, ["tea"], { hasBand });
+          const conclusions = (attack) => ({ attack, sentences: [attack] });
+          const first = (verdict, attack, alarms = null) =>
+            strongest(verdict, { proven: "proof", conclusions: conclusions(attack), alarms })[0];
           return [
-            [tile(verdict), tile(unproven), [fakeShare(verdict), fakeShare(unproven)]],
-            [said(verdict, false), said(verdict, true), said(certain, true)],
+            [tile(verdict), tile(unproven), [maliciousShare(verdict), maliciousShare(unproven)]],
+            [
+              first(verdict, "possible"), first(certain, "near_certain"),
+              first(unproven, "none_seen", ["alarm"]), first(unproven, "possible", ["alarm"]),
+              first(unproven, "none_seen"),
+            ],
           ];
         }""",
         verdict,
     )
     assert tiles == [
-        ["Fake reports", "at least 98\u00a0%", "proven at 95\u00a0%"],
-        ["Fake reports", "\u2013", "none proven"],
+        ["Malicious reports", "at least 98\u00a0%", "proven at 95\u00a0%"],
+        ["Malicious reports", "\u2013", "none proven"],
         ["at least 98\u00a0%", None],
     ]
-    for first, _ in cases[:2]:
-        assert first.startswith(
-            "At least 98\u00a0% of the reports are fake; that is proven at 95\u00a0%."
-        )
-    assert ["band" in second for _, second in cases[:2]] == [False, True]
-    assert cases[2][0].startswith(
-        "Near certain attack: at least 98\u00a0% of the reports are fake (proven at 95\u00a0%)."
-    )
+    assert cases == ["proof", "near_certain", "alarm", "possible", "none_seen"]
 
 
 @pytest.mark.parametrize("items", [["-1", "1"], ["tea", "coffee", "water"]])
 def test_attack_that_cannot_be_seen_is_bounded(
     visitor: Visitor, server: ServerProcess, items: list[str]
 ) -> None:
-    """By the certificate of 5 % of fake reports, which the page asks for then."""
+    """By the certificate of 5 % of malicious reports, which the page asks for then."""
     opened = server.open_round("grr", items=items)
     report(server, opened, 20_000)
     page = visitor.open(f"#/rounds/{opened['name']}")
@@ -209,17 +208,9 @@ def test_attack_that_cannot_be_seen_is_bounded(
     answer = server.post(
         f"/rounds/{opened['id']}/certificate", json={"malicious_share": 0.05}
     ).json()
-    lead = page.locator(".lead")
-    expect(lead).to_contain_text(
-        "The reports of this round could not show an attack. If 5\u00a0% of them are fake, "
-    )
-    numbers = [float(text) for text in re.findall(r"-?\d*\.\d+|\d+", lead.inner_text())[1:]]
-    if "mean" in answer:
-        assert numbers == pytest.approx(list(answer["mean"].values()), abs=0.005)
-    else:
-        width = max(np.subtract(answer["upper"], answer["lower"]))
-        assert numbers == [pytest.approx(100 * width, abs=0.1)]
-    page.get_by_text("Lies told honestly and mimicry stay unseen.").wait_for()
+    finding = "The reports of this round could not show an attack."
+    expect(page.locator(".lead")).to_have_text(f"{finding} {answer['sentences']['bound']}")
+    page.get_by_text("Lies told honestly and mimicry stay unseen.").first.wait_for()
 
 
 def test_alarm_and_proof_outweigh_what_a_recovery_concludes(visitor: Visitor) -> None:
@@ -389,7 +380,7 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
     page.get_by_label("unmix", exact=True).check()
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="unmix"))
     card.get_by_text("What it concludes").wait_for()
-    assert "β, the share of fake reports: at least" in card.inner_text()
+    assert "Near certain attack: at least" in card.inner_text()
     assert "with=ldprecover%2Cnorm-sub%2Cunmix" in page.url
     wait_for_recovery(page, "unmix")
     assert table(page)[0][4:7] == ["Ldprecover", "Norm-sub", "Unmix"]
@@ -404,7 +395,7 @@ def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
     assert note.startswith(sentence)
     page = visitor.open(f"#/rounds/{opened['name']}")
     expect(page.locator("figure > p").first).to_contain_text(note)
-    expect(page.locator(".lead")).to_contain_text("Too few reports to rank these items")
+    expect(page.locator(".lead")).to_contain_text("Too few reports to rank the items")
     expect(tile(page, "Are they honest?")).to_contain_text("Too few reports to rank these items")
     assert [row[0] for row in table(page)[1:]] == list(CITIES)
 
@@ -419,7 +410,7 @@ def test_round_by_linear_hashing_says_why_it_names_no_item(
     page = visitor.open(f"#/rounds/{opened['name']}")
     answer = server.post(f"/rounds/{opened['id']}/recover", json={"method": "auto"}).json()
     assert answer["conclusions"]["suspects"] == []
-    expect(page.locator(".lead")).to_contain_text("No item is named: by linear hashing")
+    expect(page.locator(".lead")).to_contain_text("The frequent reports support many items alike")
 
 
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
@@ -438,7 +429,7 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
 
 def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&eta=0")
-    page.get_by_text("This does not help beyond plain projection").wait_for()
+    page.get_by_text("the attack was not removed").wait_for()
 
 
 def test_truth_stays_in_browser(
@@ -611,5 +602,5 @@ def test_clean_rounds_are_sent_to_method(visitor: Visitor, attacked: dict[str, A
     box = page.locator("[name^=clean-]").first
     with page.expect_request(lambda request: '"history":["' in (request.post_data or "")):
         box.check()
-    page.get_by_text("The history is a guide to this round").first.wait_for()
+    page.get_by_text("Probability that the earlier rounds predict this one").first.wait_for()
     assert "clean=" in page.url

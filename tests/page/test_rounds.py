@@ -33,8 +33,8 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     verdicts = {
         "none_seen": "No attack seen",
         "cannot_be_seen": "Attacks cannot be seen",
-        "possible": "Attack possible, at least 8\u00a0% fake",
-        "near_certain": "Near certain attack, at least 9.8\u00a0% fake",
+        "possible": "Attack possible, at least 8\u00a0% malicious",
+        "near_certain": "Near certain attack, at least 9.8\u00a0% malicious",
     }
     names = {attack: server.open_round()["name"] for attack in verdicts}
 
@@ -63,11 +63,12 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     for attack, name in names.items():
         expect(card(page, name)).to_contain_text(verdicts[attack])
         is_seen = attack in ("possible", "near_certain")
-        expect(card(page, name).get_by_text("% fake")).to_have_count(int(is_seen))
+        expect(card(page, name).get_by_text("% malicious")).to_have_count(int(is_seen))
         bars = card(page, name).get_by_role("img")
         expect(bars).to_have_attribute(
             "aria-label",
-            f"The 3 most frequent items, first {MARKUP} 0 40\u00a0%; fake reports raise {MARKUP} 2",
+            f"The 3 most frequent items, first {MARKUP} 0 40\u00a0%; "
+            f"malicious reports raise {MARKUP} 2",
         )
         heights = bars.locator("rect").evaluate_all("all => all.map((e) => e.height.baseVal.value)")
         assert heights == [24, 12, 8]

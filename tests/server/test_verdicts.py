@@ -43,6 +43,7 @@ FIELDS = {
     "least_malicious_share",
     "raised",
     "top",
+    "sentences",
 }
 
 Start = Callable[..., InProcess]
@@ -104,6 +105,7 @@ def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     assert verdict["attack_probability"] == conclusions["attack_probability"]
     assert verdict["malicious_share"] == conclusions["beta"]
     assert verdict["raised"] == [each["item"] for each in conclusions["suspects"]]
+    assert verdict["sentences"] == conclusions["sentences"][:2]
     assert set(TARGETS) <= set(verdict["raised"])
     share = {"malicious_share": 0.5}
     certificate = app.post(f"/rounds/{id}/certificate", json=share).json()
@@ -163,7 +165,8 @@ def test_names_the_first_of_many_raised_items() -> None:
     suspects = tuple((item, 0.9) for item in reversed(range(2 * MAX_RAISED)))
     conclusions = Conclusions(attack="possible", beta=0.1, suspects=suspects)
     recovery = replace(recover(oracle, np.full(D, 1 / D), "norm-sub"), conclusions=conclusions)
-    verdict = verdict_from(VerdictResult(recovery, (), 0.0), LABELS)
+    labels = [str(item) for item in range(2 * MAX_RAISED)]
+    verdict = verdict_from(VerdictResult(recovery, (), 0.0), labels)
     assert (verdict.attack, verdict.malicious_share) == ("possible", 0.1)
     assert verdict.raised == [item for item, _ in suspects[:MAX_RAISED]]
 

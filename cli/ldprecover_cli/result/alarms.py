@@ -4,7 +4,6 @@ from typing import Annotated
 
 from typer import Option
 
-from ldprecover.sentences import counted
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -15,7 +14,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import console, plain_table, print_json
+from ldprecover_cli.output import console, plain, plain_table, print_json
 
 
 def alarms(
@@ -41,14 +40,9 @@ def alarms(
         print_json(result)
         return
     out = console()
-    note = "" if result.reports_read else "; without tests that need all reports stored"
-    out.print(f"{target.title}: {counted(result.n, 'report')}{note}")
-    raised = sum(alarm.raised for alarm in result.alarms)
-    tests = counted(len(result.alarms), "alarm")
-    if raised:
-        out.print(f"{raised} of {tests} raised: there are reports that honest users do not send.")
-    else:
-        out.print(f"None of {tests} raised. That proves nothing: an attack can look honest.")
+    out.print(target.title)
+    for sentence in result.sentences:
+        out.print(plain(sentence))
     rows = (
         (
             alarm.name,

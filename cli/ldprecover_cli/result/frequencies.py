@@ -13,7 +13,7 @@ from ldprecover_cli.options import (
     Url,
     connected_to,
 )
-from ldprecover_cli.output import console, percent, plain, print_json, print_question
+from ldprecover_cli.output import console, plain, print_json, print_question
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 
 
@@ -29,7 +29,7 @@ def frequencies(
 ) -> None:
     """Show the frequencies as reported, each with its standard error.
 
-    They are unbiased and not clipped. Fake reports are in them: `ldprecover result recover`
+    They are unbiased and not clipped. Malicious reports are in them: `ldprecover result recover`
     corrects them.
 
     Example: ldprecover result frequencies cities --top 10
@@ -82,6 +82,6 @@ def frequencies(
         beside=19,
         top=top,
     )
-    error = result.sum_standard_error
+    total, error = 100 * result.sum, result.sum_standard_error
     of_error = "" if error is None else f" (standard error {100 * error:.3g} points)"
-    out.print(f"Sum of all estimates: {percent(result.sum)}; of honest reports 100 %{of_error}.")
+    out.print(f"Sum of all estimates: {total:.1f} %; of honest reports 100 %{of_error}.")

@@ -29,7 +29,6 @@ from ldprecover_cli.options import (
     support_of,
 )
 from ldprecover_cli.output import console, plain, print_json, print_question
-from ldprecover_cli.result.conclusions import sentences
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def recover(
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Correct the frequencies for fake reports.
+    """Correct the frequencies for malicious reports.
 
     This is called recovery. The result is a distribution; the notes state its limits.
 
@@ -130,8 +129,14 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
         for i in (*chosen, *sorted(targets.difference(chosen)))
     }
     print_items(out, names, recovered, columns, beside=29 + 18 * (len(columns) - 2), top=top)
-    for sentence in sentences(conclusions) if conclusions else ():
-        out.print(plain(sentence))
+    if conclusions:
+        for sentence in conclusions.sentences:
+            out.print(plain(sentence))
+        if conclusions.attack == "cannot_be_seen":
+            out.print(
+                "`ldprecover result certify --malicious-share 0.05` says what 5 % of malicious "
+                "reports could do at most."
+            )
     for note in result.notes:
         if note != noise:
             out.print(f"Note: {plain(note)}")

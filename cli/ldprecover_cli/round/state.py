@@ -22,7 +22,6 @@ from ldprecover_cli.options import (
     titled,
 )
 from ldprecover_cli.output import console, joined, plain_table, print_json
-from ldprecover_cli.result.conclusions import attack_text
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, RoundStatus, RoundSummary
@@ -164,7 +163,7 @@ def _show(status: "RoundStatus", title: str) -> None:
         "q": f"{status.q:.6g}, the probability that it supports another item",
         "digest": f"{status.digest}, the hash of the parameters",
         "practice": status.practice or None,
-        "verdict": status.verdict and attack_text(status.verdict.attack),
+        "verdict": status.verdict and " ".join(status.verdict.sentences),
     }
     fields |= {"name": title, "n": counted(status.n, "report"), "items": shown}
     rows = ((name, str(value)) for name, value in fields.items() if value is not None)

@@ -85,7 +85,7 @@ def attack(
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Attack a round of yours: send fake reports of simulated malicious users.
+    """Attack a round of yours: send reports of simulated malicious users.
 
     They go in as any user's reports do.
 

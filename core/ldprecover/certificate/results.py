@@ -16,7 +16,7 @@ from ldprecover.items import isolated
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
-from ldprecover.sentences import DOWN, UP, listed, number, percent, points
+from ldprecover.sentences import DOWN, UP, listed, number, percent, points, proven_sentence
 from ldprecover.types import FloatArray
 
 
@@ -60,18 +60,19 @@ class CertificateResult:
         """Return what the certificate says. Raises ImpossibleShareError."""
         lower, upper = self.intervals
         if tuple(labels) == ITEMS:
-            least, most = self.mean
+            low, high = self.mean
             unknown = (
                 "the mean of the honest users' numbers is only known to be between "
-                f"{number(least, DOWN)} and {number(most, UP)}"
+                f"{number(low, DOWN)} and {number(high, UP)}"
             )
         else:
             widest = float((upper - lower).max())
             unknown = f"an item's share is only known to within {points(widest, UP)} points"
+        proven = self.least_malicious_share
         return CertificateSentences(
             answers=[self._answer(each, labels) for each in self.answers],
             bound=f"If {percent(self.malicious_share)} of the reports are malicious, {unknown}.",
-            proven=proven_sentence(self.least_malicious_share),
+            proven=proven_sentence(proven) if proven else None,
         )
 
     @property
@@ -130,14 +131,6 @@ class CertificateResult:
             f"{claim} among the numbers as collected, but this is not certain: "
             f"{cause} enough to change it."
         )
-
-
-def proven_sentence(least: float) -> str | None:
-    """Return the sentence on a proven share of malicious reports, None without any."""
-    share = percent(least, DOWN)
-    return (
-        f"At least {share} of the reports are malicious: the reports prove it." if least else None
-    )
 
 
 class ImpossibleShareError(ParameterError):

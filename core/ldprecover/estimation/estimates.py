@@ -15,6 +15,7 @@ from ldprecover.items import highest
 from ldprecover.protocols.laws import SUMS, required
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.reports.tally import Tally
+from ldprecover.sentences import NOISE
 from ldprecover.types import FloatArray
 
 _CHANCE = 1e-3  # probability that the noise of a round lifts one item as high as a popular one
@@ -123,10 +124,7 @@ def noise_note(frequencies: FloatArray, standard_errors: FloatArray) -> str | No
     spread = math.sqrt(max(0.0, float(excess)))
     if not spread < noise or highest > NormalDist().inv_cdf(1 - _CHANCE / frequencies.size):
         return None
-    return (
-        f"The noise exceeds what tells the items apart: noise {_points(noise)} points, spread "
-        f"{_points(spread)} points."
-    )
+    return f"{NOISE}: noise {_points(noise)} points, spread {_points(spread)} points."
 
 
 def _points(share: float) -> str:

@@ -6,7 +6,7 @@ proves nothing: malicious users who only lie about their value and perturb it ho
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -23,6 +23,7 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.reports import Tally, tally_sampler
 from ldprecover.reports.sample import Sample
 from ldprecover.reports.source import ReportSource
+from ldprecover.sentences import counted, percent
 from ldprecover.types import FloatArray, Int64Array, Reports
 
 DEFAULT_RATE = 1e-3
@@ -99,6 +100,26 @@ def raise_alarms(
     return tuple(
         Alarm(name, *result[:2], rate, result[2]) for name, result in results if result is not None
     )
+
+
+def alarm_sentences(alarms: Sequence[Alarm], n: int, *, has_reports: bool) -> list[str]:
+    """Return texts: how many alarms of n reports are raised, what that means, and what was tested.
+
+    `has_reports` says whether the reports were read, not only their counts.
+    """
+    raised = sum(alarm.raised for alarm in alarms)
+    tests = counted(len(alarms), "alarm")
+    if raised:
+        finding = f"{raised} of {tests} raised: honest users would hardly have sent these reports."
+        meaning = "An alarm says that something is wrong, not what the frequencies are without it."
+    else:
+        finding = f"None of {tests} raised."
+        meaning = "That proves nothing: users who perturb a false value honestly raise none."
+    source = "" if has_reports else ", from their counts alone, as not all are stored"
+    tested = f"Tested at {counted(n, 'report')}{source}"
+    if alarms:
+        tested += f", with a false-alarm rate of at most {percent(alarms[0].rate)} each"
+    return [finding, meaning, f"{tested}."]
 
 
 def _sum_drift(round: _Round) -> _Finding:

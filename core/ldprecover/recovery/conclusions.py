@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ldprecover.items import with_labels
+from ldprecover.items import isolated, with_labels
+from ldprecover.sentences import (
+    DOWN,
+    LABELS,
+    counted,
+    is_noise,
+    listed,
+    percent,
+    proven_sentence,
+)
 from ldprecover.types import FloatArray
 
 Attack = Literal["none_seen", "cannot_be_seen", "possible", "near_certain"]
@@ -23,6 +32,13 @@ to 102 items, 1 to 10,000 reports, epsilon .5 to 4.
 """
 
 
+ALIKE = "The frequent reports support many items alike"
+"""The beginning of the note that no item is named."""
+
+_RAISED = 3  # labels in the sentence on an attack
+_LEAST_SHARE = 0.001  # no smaller one is named
+
+
 def attack_word(concluded: Attack | None, *, proven: float, has_alarm: bool) -> Attack:
     """Return the conclusion about an attack from that of a method, None from one without any.
 
@@ -34,6 +50,56 @@ def attack_word(concluded: Attack | None, *, proven: float, has_alarm: bool) -> 
     if concluded == "possible" or proven > 0 or has_alarm:
         return "possible"
     return concluded or "cannot_be_seen"
+
+
+def attack_sentences(
+    attack: Attack,
+    raised: Sequence[str],
+    *,
+    probability: float | None,
+    beta: float | None,
+    proven: float = 0.0,
+    notes: Sequence[str] = (),
+) -> list[str]:
+    """Return two texts: what a round shows of an attack, and what to do about it.
+
+    `raised` are the labels of items that reports raised, `beta` is the least malicious share among
+    all that shows and `proven` the share that a certificate proves. Notes of the recovery on the
+    noise, or on items that cannot be told apart, come with the first text.
+    """
+    items = listed(raised, limit=_RAISED) if raised else ""
+    share = max(beta or 0.0, proven)
+    certified = "Decide only by what a certificate proves."
+    tickets = "Tickets in the next round keep malicious users out."
+    is_blurred = any(map(is_noise, notes))
+    if proven > (beta or 0.0) and (probability or 0.0) < NEAR_CERTAIN:
+        finding = f"{proven_sentence(proven)}{f' They may raise {items}.' if items else ''}"
+        advice = f"{certified} {tickets}"
+    elif attack == "near_certain":
+        malicious = "some" if share < _LEAST_SHARE else f"at least {percent(share, DOWN)}"
+        raise_items = f" and raise {items}" if items else ""
+        finding = f"Near certain attack: {malicious} of the reports are malicious{raise_items}."
+        doubt = ", and do not rely on the raised items" if items else ""
+        advice = f"Use the best estimate, not the numbers as collected{doubt}. {tickets}"
+    elif attack == "possible":
+        finding = "An attack is possible: some reports may be malicious."
+        if items:
+            finding = f"An attack is possible: malicious reports may raise {items}."
+        doubt = "Do not decide by the raised items." if items else certified
+        advice = f"{doubt} A next round with tickets would tell."
+    elif attack == "none_seen":
+        finding = "No attack seen: the reports look like those of honest users."
+        advice = "You can use the best estimate."
+        if is_blurred:
+            advice = "Collect more reports before you compare items."
+    else:
+        finding = "The reports of this round could not show an attack."
+        advice = f"{certified} {tickets}"
+    if is_blurred:
+        finding = f"Too few reports to rank the items. {finding}"
+    if not items:
+        finding = " ".join([finding, *(note for note in notes if note.startswith(ALIKE))])
+    return [finding, f"{advice} Lies told honestly and mimicry stay unseen."]
 
 
 @dataclass(frozen=True)
@@ -78,8 +144,43 @@ class Conclusions:
         parts += [f"{len(self.suspects):,} suspects", f"{dropped:,} reports dropped"]
         return f"Conclusions({', '.join(parts)})"
 
-    def to_dict(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Return the JSON form: vectors as lists, suspects with item, label and probability."""
+    def sentences(self, labels: Sequence[str], notes: Sequence[str] = ()) -> list[str]:
+        """Return the conclusions as texts; the first two are on an attack, unless it is None.
+
+        `notes` are those of the recovery.
+        """
+        texts = []
+        if self.attack is not None:
+            raised = [labels[item] for item, _ in self.suspects]
+            texts = attack_sentences(
+                self.attack,
+                raised,
+                probability=self.attack_probability,
+                beta=self.beta,
+                notes=notes,
+            )
+        if self.attack_probability is not None:
+            texts.append(f"Probability of a visible attack: {percent(self.attack_probability)}.")
+        if self.suspects:
+            names = [f"{isolated(labels[i])} ({percent(p)})" for i, p in self.suspects[:LABELS]]
+            if (more := len(self.suspects) - LABELS) > 0:
+                names.append(f"and {more:,} more")
+            texts.append(
+                f"Suspects, with the probability that reports raised them: {'; '.join(names)}."
+            )
+        for each in self.dropped:
+            reports = f"{counted(each.reports, 'report')}, {with_labels(each.what, labels)}"
+            texts.append(f"Left out by the filter {each.screen}: {reports}.")
+        if self.history_weight is not None:
+            share = percent(self.history_weight)
+            texts.append(f"Probability that the earlier rounds predict this one: {share}.")
+        return texts
+
+    def to_dict(self, labels: Sequence[str], notes: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the JSON form: vectors as lists, suspects with item, label and probability.
+
+        `notes` are those of the recovery.
+        """
         vectors = ("standard_deviations", "lower", "upper")
         return {
             **vars(self),
@@ -91,4 +192,5 @@ class Conclusions:
             "dropped": [
                 {**asdict(each), "what": with_labels(each.what, labels)} for each in self.dropped
             ],
+            "sentences": self.sentences(labels, notes),
         }

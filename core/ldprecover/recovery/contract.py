@@ -268,7 +268,7 @@ class Recovery:
             **vars(self),
             **{name: getattr(self, name).tolist() for name in vectors},
             "notes": [with_labels(note, labels) for note in self.notes],
-            "conclusions": None if self.conclusions is None else self.conclusions.to_dict(labels),
+            "conclusions": self.conclusions and self.conclusions.to_dict(labels, self.notes),
         }
 
     def __repr__(self) -> str:

@@ -9,7 +9,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from ldprecover.errors import ParameterError
 from ldprecover.items import largest
-from ldprecover.recovery.conclusions import Conclusions, attack_word
+from ldprecover.recovery.conclusions import Conclusions, attack_sentences, attack_word
+from ldprecover.sentences import is_noise
 from ldprecover_interface.verdicts import (
     MAX_RAISED,
     MAX_TOP,
@@ -38,10 +39,6 @@ _log = logging.getLogger(__name__)
 
 _PERIOD = 30.0
 """Seconds after which rounds are found that another process closed."""
-
-
-_NOISE = "The noise exceeds "
-"""The beginning of the note that noise hides the order of the items."""
 
 
 class _ClaimedError(Exception):
@@ -191,17 +188,25 @@ class Verdicts:
 
 def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     """Return the verdict of a recovery, alarms and a certificate, with the labels of the round."""
-    estimates = result.recovery.recovered
-    is_blurred = any(note.startswith(_NOISE) for note in result.recovery.notes)
-    top = [] if is_blurred else largest(estimates, MAX_TOP).tolist()
+    estimates, notes = result.recovery.recovered, result.recovery.notes
+    top = [] if any(map(is_noise, notes)) else largest(estimates, MAX_TOP).tolist()
     conclusions = result.recovery.conclusions or Conclusions()
     least = result.least_malicious_share
+    attack = attack_word(conclusions.attack, proven=least, has_alarm=bool(result.alarms))
     return Verdict(
-        attack=attack_word(conclusions.attack, proven=least, has_alarm=bool(result.alarms)),
+        attack=attack,
         attack_probability=conclusions.attack_probability,
         malicious_share=conclusions.beta,
         least_malicious_share=least,
         raised=[item for item, _ in conclusions.suspects[:MAX_RAISED]],
+        sentences=attack_sentences(
+            attack,
+            [_cut(labels[item]) for item, _ in conclusions.suspects],
+            probability=conclusions.attack_probability,
+            beta=conclusions.beta,
+            proven=least,
+            notes=notes,
+        ),
         top=[
             TopItem(item=item, label=_cut(labels[item]), estimate=float(estimates[item]))
             for item in top

@@ -103,7 +103,8 @@ def test_recovery_sends_its_options(
 ) -> None:
     """The result is the server's; a support file has one share a line."""
     Path("shares.txt").write_text("".join(f"{share!r}\n" for share in SHARES))
-    expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=fields).json()
+    body = {"method": "ldprecover"} | fields
+    expected = server.http.post(f"/rounds/{poisoned['id']}/recover", json=body).json()
     assert "recovered" in expected
     assert on_server(f"result recover {poisoned['name']} {options} --json").json == expected
 

@@ -80,8 +80,8 @@ def test_answer_is_a_sentence(answer: dict[str, Any], sentence: str) -> None:
 
 
 def test_proven_share_is_the_cause_of_doubt() -> None:
-    said = result(UNPROVEN | {"top": 1, "items": [0]}, least_malicious_share=0.0309999)
-    sentences = said.sentences(LABELS)
+    proven = result(UNPROVEN | {"top": 1, "items": [0]}, least_malicious_share=0.0309999)
+    sentences = proven.sentences(LABELS)
     assert sentences.answers[0].endswith(
         "the reports that are proven to be malicious are enough to change it."
     )

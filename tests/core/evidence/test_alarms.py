@@ -9,7 +9,7 @@ from scipy import stats
 
 from ldprecover import OLH, ParameterError, Tally, frequency_oracle
 from ldprecover.evidence import seed_pairs
-from ldprecover.evidence.alarms import LEAST_RATE, raise_alarms
+from ldprecover.evidence.alarms import LEAST_RATE, Alarm, alarm_sentences, raise_alarms
 from ldprecover.evidence.seed_pairs import SeedPairs, pairs_quantile
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.reports import tally_sampler
@@ -221,3 +221,22 @@ def test_rejects_rounds_that_cannot_be_tested() -> None:
     for rate in (0.0, 1e-10, 0.5, float("nan")):
         with pytest.raises(ParameterError, match="rate"):
             raise_alarms(oracle, Tally(np.ones(D, dtype=np.int64), D), rate=rate)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "finding", "meaning"),
+    [
+        ((2.0, 0.5), "1 of 2 alarms raised: honest users", "An alarm says that something is wrong"),
+        ((0.5,), "None of 1 alarm raised.", "That proves nothing"),
+        ((), "None of 0 alarms raised.", "That proves nothing"),
+    ],
+)
+def test_alarms_in_sentences(statistics: tuple[float, ...], finding: str, meaning: str) -> None:
+    alarms = [Alarm("test", statistic, 1.0, 1e-3, "") for statistic in statistics]
+    rate = ", with a false-alarm rate of at most 0.1 % each" if alarms else ""
+    first, second, third = alarm_sentences(alarms, 1234, has_reports=True)
+    assert first.startswith(finding)
+    assert second.startswith(meaning)
+    assert third == f"Tested at 1,234 reports{rate}."
+    source = "from their counts alone, as not all are stored"
+    assert source in alarm_sentences(alarms, 1, has_reports=False)[2]

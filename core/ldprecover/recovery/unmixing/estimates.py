@@ -8,7 +8,7 @@ import numpy as np
 
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.conclusions import Dropped
+from ldprecover.recovery.conclusions import ALIKE, Dropped
 from ldprecover.recovery.unmixing.cells import without_full_cells
 from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
@@ -20,10 +20,7 @@ _NO_SEARCH = (
     f"No set of items that reports share was searched: there are more than {MOST_CELLS:,} kinds of "
     "reports."
 )
-_NOT_NAMED = (
-    "The frequent reports support many items alike: they do not tell which of these an attack "
-    "raised."
-)
+_NOT_NAMED = f"{ALIKE}: they do not tell which of these an attack raised."
 _LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
 _IDENTIFIED = 0.5  # mean probability of a set's items, below which others could be in their place
 _CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users

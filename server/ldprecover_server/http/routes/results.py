@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from ldprecover import Estimates, Tally
 from ldprecover.estimation.means import ITEMS, Mean
-from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE
+from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE, alarm_sentences
 from ldprecover.items import MAX_CANARIES
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
@@ -352,6 +352,10 @@ async def get_alarms(
         return csv(f"alarms-{round.id}", tuple(Alarm.model_fields), rows, form)
     return json_response(
         Alarms.model_construct(
-            round=round.id, n=result.n, reports_read=result.reports_read, alarms=alarms
+            round=round.id,
+            n=result.n,
+            reports_read=result.reports_read,
+            alarms=alarms,
+            sentences=alarm_sentences(result.alarms, result.n, has_reports=result.reports_read),
         )
     )

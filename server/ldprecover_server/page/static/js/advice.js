@@ -89,7 +89,7 @@ function protocols(plans, use, signal) {
     numeric("Bytes a report", (row) => row.report_size, count),
     numeric("Stored", (row) => row.stored_bytes, bytes),
     numeric(
-      `${percent(best?.beta, 0)} fake reports add to ${plural(best?.targets ?? 0, "item")}`,
+      `${percent(best?.beta, 0)} malicious reports add to ${plural(best?.targets ?? 0, "item")}`,
       (row) => row.gain,
       (value) => `up to ${points(value)}`,
     ),

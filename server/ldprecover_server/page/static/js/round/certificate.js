@@ -1,4 +1,4 @@
-// What a round proves whatever fake reports say: sentences, and the share of them that is assumed.
+// What a round proves whatever malicious reports say: sentences, and the share of them that is assumed.
 
 import { isAbort, post, roundPath, sentenceOf } from "../api.js";
 import { action, announce, field, fill, h } from "../dom.js";
@@ -24,7 +24,7 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
     max: SHARES.length - 1,
     step: 1,
   });
-  const place = field("Share of fake reports at most", slider);
+  const place = field("Share of malicious reports at most", slider);
   value.htmlFor = slider.id;
   place.append(value);
   const root = h("section", { class: "card" }, h("h3", {}, "What is proven"), said, place);
@@ -35,7 +35,8 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
   let running = null;
   let timer = 0;
   let spoken = false; // whether the next answer is the response to the viewer
-  let least = null; // the proven share of fake reports
+  let least = null; // the proven share of malicious reports
+  let refusal = null; // the sentence on it where no certificate is possible
   let assumed = settings.malicious ?? USUAL;
 
   slider.addEventListener("input", () => {
@@ -110,9 +111,9 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
 
   /** The share to assume where the viewer has chosen none: somewhat more than estimated and proven. */
   function usual() {
-    const { attack, malicious_share: fake } = verdict();
+    const { attack, malicious_share: estimated } = verdict();
     const lowest = attack === "cannot_be_seen" ? 0.05 : USUAL;
-    return SHARES.find((each) => each >= Math.max(lowest, 1.3 * fake, 1.3 * least)) ?? LAST;
+    return SHARES.find((each) => each >= Math.max(lowest, 1.3 * estimated, 1.3 * least)) ?? LAST;
   }
 
   /** Request the certificate of n reports, unless it is there or under way. */
@@ -133,12 +134,15 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
       answer = await post(roundPath(round.id, "certificate"), body, {
         signal: AbortSignal.any([mine.signal, signal]),
       });
-      least = answer.least_malicious_share;
+      [least, refusal] = [answer.least_malicious_share, null];
       showAnswer();
     } catch (error) {
       if (isAbort(error)) return;
       answer = null;
-      least = error.body?.least_malicious_share ?? least;
+      if (error.body?.least_malicious_share) {
+        least = error.body.least_malicious_share;
+        refusal = sentenceOf(error);
+      }
       if (settings.malicious === null && usual() > assumed) {
         running = null;
         return ask(n);
@@ -155,12 +159,10 @@ export function certificatePanel(round, settings, verdict, changed, signal) {
     ask,
     /** The certificate that is shown, null before the first and after an error; undefined if the protocol has none. */
     get: () => (root.hidden ? undefined : answer),
-    /** What the shown certificate says, null without one. */
-    sentences: () => answer?.sentences ?? null,
-    /** The proven share of fake reports, null before the first answer. */
+    /** The sentence on the proven share of malicious reports, null without any. */
+    proven: () => refusal ?? answer?.sentences.proven ?? null,
+    /** The proven share of malicious reports, null before the first answer. */
     least: () => least,
     isPending: () => running !== null,
-    /** Whether the protocol has no certificate, or the last request failed. */
-    isMissing: () => root.hidden || (asked !== null && running === null && answer === null),
   };
 }

@@ -27,7 +27,7 @@ export function controls(settings, labels, changed) {
   const compared = h("div", { class: "cards" });
   const eta = (type, name, max, label) =>
     h("input", { type, name, min: 0, max, step: 0.01, "aria-label": label });
-  const slider = eta("range", "eta", 1, "Assumed fake users per honest one, eta");
+  const slider = eta("range", "eta", 1, "Assumed malicious users per honest one, eta");
   const exact = eta("number", "eta-number", 10, "Eta as a number");
   const auto = h("input", { type: "checkbox", name: "eta-auto" });
   const model = h(
@@ -38,7 +38,7 @@ export function controls(settings, labels, changed) {
   const etaField = h(
     "div",
     { role: "group", "aria-label": "Eta" },
-    h("span", { class: "quiet" }, "η, fake users per honest one ", help("eta")),
+    h("span", { class: "quiet" }, "η, malicious users per honest one ", help("eta")),
     h("div", { class: "row" }, slider, exact, h("label", {}, auto, " estimate it")),
   );
   const modelField = field("Malicious model", model);

@@ -60,7 +60,7 @@ export function band(certificate) {
   const series = { name: "certified, being worked out", colour: "quiet", mark: "band", values: [] };
   if (!certificate) return series;
   const { malicious_share: assumed, lower, upper } = certificate;
-  const name = `certified, if at most ${share(assumed)} are fake`;
+  const name = `certified, if at most ${share(assumed)} are malicious`;
   return { ...series, name, low: lower, high: upper };
 }
 
@@ -176,7 +176,12 @@ export function itemsChart(round, settings, signal, toggle, changed) {
       const isComing = certified === null && pending;
       const marks = certified || isComing ? [band(certified)] : [];
       if (raised.length)
-        marks.push({ name: "raised by fake reports", colour: "bad", mark: "raised", values: [] });
+        marks.push({
+          name: "raised by malicious reports",
+          colour: "bad",
+          mark: "raised",
+          values: [],
+        });
       const proven = (i) =>
         certified
           ? `, certified ${frequency(certified.lower[i])} to ${frequency(certified.upper[i])}`
@@ -243,7 +248,7 @@ function sentence(shown, all, round, estimates, settings, certified) {
     ...(estimates.notes ?? []),
     `${count(shown.length)} ${what}, of ${plural(estimates.n, "report")}. Lines hold at 95 %.`,
     certified &&
-      "The grey band holds whatever fake reports say, if no more are fake than it says; an arrow: it ends beyond the axis.",
+      "The grey band holds whatever malicious reports say, if no more are malicious than it says; an arrow: it ends beyond the axis.",
     settings.targets.size > 0 && `Marked: ${plural(settings.targets.size, "target")}.`,
   ]
     .filter(Boolean)

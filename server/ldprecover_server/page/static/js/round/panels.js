@@ -4,7 +4,7 @@ import { sentenceOf } from "../api.js";
 import { action, fill, h, notice } from "../dom.js";
 import { count, number, plural } from "../format.js";
 import { help } from "../help.js";
-import { alarmTests, concluded, uselessness } from "./conclusions.js";
+import { alarmTests, concluded } from "./conclusions.js";
 
 /** The panel of alarms; `show({answer, error})` takes the last test, `testNow` asks for another. */
 export function alarmPanel(testNow) {
@@ -84,7 +84,6 @@ function said(found, isOld, n) {
         { class: "quiet" },
         `η = ${number(answer.eta, 4)}${answer.targets.length ? `, ${plural(answer.targets.length, "target")}` : ""}.`,
       ),
-    uselessness(answer.method, answer.poisoned, answer.recovered),
     h(
       "ul",
       {},

@@ -80,7 +80,7 @@ function panel({ attacks, settings }, token, options, result) {
       "form",
       { class: "controls", onsubmit: play },
       field("Attack", attack),
-      field("Fake reports, % of all", share),
+      field("Malicious reports, % of all", share),
       targetsField,
       button,
     ),

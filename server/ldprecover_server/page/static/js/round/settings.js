@@ -11,7 +11,7 @@ export const SORTS = {
   index: "order of the round",
 };
 export const MAX_COMPARED = 4;
-/** Shares of fake reports that certificates may assume, the stops of their slider. */
+/** Shares of malicious reports that certificates may assume, the stops of their slider. */
 export const SHARES = [
   0, 0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2,
 ];

@@ -1,7 +1,7 @@
 // The verdict on a round: what its reports say of an attack, in tiles and sentences.
 
 import { announce, fill, h } from "../dom.js";
-import { count, isolated, percent, points, share } from "../format.js";
+import { count, percent, points, share } from "../format.js";
 
 const NEAR_CERTAIN = 0.9; // as the server's, which keeps verdicts of closed rounds
 const NEAR_CERTAIN_SHARE = 0.1;
@@ -28,8 +28,8 @@ export const VERDICTS = {
 export const isSeen = ({ attack }) => ["possible", "near_certain"].includes(attack);
 
 /**
- * The verdict of a recommended recovery, in the form in which rounds have theirs. `least` is the proven share of fake
- * reports or null, `isAlarmed` tells whether an alarm is raised.
+ * The verdict of a recommended recovery, in the form in which rounds have theirs. `least` is the proven share of
+ * malicious reports or null, `isAlarmed` tells whether an alarm is raised.
  */
 export function verdictOf({ conclusions }, least, isAlarmed) {
   const concluded = conclusions?.attack ?? "cannot_be_seen";
@@ -43,6 +43,17 @@ export function verdictOf({ conclusions }, least, isAlarmed) {
   };
 }
 
+/**
+ * The sentences of the strongest finding and on what to do, of a verdict that no round keeps: of the proven share, the
+ * best estimate's conclusions, or the raised alarms; null without any.
+ */
+export function strongest(verdict, { proven, conclusions, alarms }) {
+  const isCertain = verdict.attack_probability >= NEAR_CERTAIN;
+  if (proven && isProven(verdict) && !isCertain) return [proven, ""];
+  if (alarms && !(conclusions && isSeen(conclusions))) return alarms;
+  return conclusions?.sentences ?? null;
+}
+
 /** A probability for a tile; of what cannot be seen it is the one before the round. */
 function probability({ attack, attack_probability: p }) {
   if (p === null || attack === "cannot_be_seen") return null;
@@ -50,95 +61,12 @@ function probability({ attack, attack_probability: p }) {
   return `attack probability ${text}`;
 }
 
-/** "Tucson, Fresno and 8 others". */
-export function named(indices, labels) {
-  const names = indices
-    .slice(0, indices.length === 3 ? 3 : 2)
-    .map((index) => isolated(labels[index]));
-  const comma = names.some((name) => name.includes(",")) ? "; " : ", ";
-  const others = indices.length - names.length;
-  if (others > 0) return `${names.join(comma)} and ${count(others)} others`;
-  const last = names.pop();
-  return names.length ? `${names.join(comma)} and ${last}` : last;
-}
-
-/** The sentence for a manager, and the one on what to do. */
-export function sentences(
-  verdict,
-  labels,
-  {
-    noise = false,
-    isUnnamed = false,
-    bar = null,
-    isOpen = false,
-    isPractice = false,
-    hasBand = true,
-    hasEstimate = true,
-    most = "",
-  } = {},
-) {
-  const { attack, malicious_share: fake, least_malicious_share: least, raised } = verdict;
-  const items = raised.length ? named(raised, labels) : null;
-  const unnamed = isUnnamed
-    ? " No item is named: by linear hashing each of the frequent reports supports many items alike."
-    : "";
-  const proven =
-    least >= LEAST_SHOWN
-      ? `${atLeast(least)} of the reports are fake`
-      : "some of the reports are fake";
-  const about = isProven(verdict)
-    ? `${proven} (proven at 95\u00a0%)`
-    : fake >= LEAST_SHOWN
-      ? `${atLeast(fake)} of the reports are fake`
-      : "some reports are fake";
-  const byBand = hasBand
-    ? "Decide only by what the certified band shows"
-    : "Do not decide by these reports";
-  const end = isOpen ? " More reports are coming: this can change." : "";
-  const tickets = isPractice ? "" : " Tickets in the next round keep fake reports out.";
-  const blurred = noise ? `${BLURRED}: collect more first. ` : "";
-  if (isProven(verdict) && !(verdict.attack_probability >= NEAR_CERTAIN))
-    return [
-      `${blurred}${proven[0].toUpperCase()}${proven.slice(1)}; that is proven at 95\u00a0%.${items ? ` They may raise ${items}.` : unnamed} The chart shows ${hasEstimate ? "the best estimate" : "the reports as collected"}.`,
-      `${byBand}.${tickets}${end}`,
-    ];
-  switch (attack) {
-    case "near_certain":
-      return [
-        `${blurred}Near certain attack: ${about}${items ? ` and raise ${items}` : ""}.${unnamed} The chart shows the best estimate.`,
-        `Use the best estimate, not the numbers as collected${items ? ", and do not rely on the marked items" : ""}.${tickets}${end}`,
-      ];
-    case "possible":
-      return [
-        `${blurred}An attack is possible: ${items ? `fake reports may raise ${items}` : "some reports may be fake"}.${unnamed} The chart shows the best estimate.`,
-        `${items ? "Do not decide by the marked items" : byBand}. A next round with tickets would tell.${end}`,
-      ];
-    case "none_seen":
-      return noise
-        ? [
-            `${BLURRED}: the noise is larger than their differences. No attack is seen.`,
-            `Collect more reports before you compare items.${end}`,
-          ]
-        : [
-            `No attack seen: the reports look like those of honest users. The chart shows the best estimate${bar === null ? "" : `, to within ±\u00a0${points(bar)} at 95 %`}.`,
-            `You can use the best estimate.${hasBand ? " The certified band allows for some fake reports." : ""}${end}`,
-          ];
-    case "cannot_be_seen":
-      return [
-        `${noise ? `${BLURRED}, and they` : "The reports of this round"} could not show an attack.${most && ` ${most}`}`,
-        `${byBand}.${tickets}${end}`,
-      ];
-    default:
-      return ["The reports are being tested.", "The chart shows them as collected until then."];
-  }
-}
-
 /** The four tiles of a round, `set(facts)` shows them; `help(term, name)` makes a "?", or null. */
 export function tiles(help = () => null) {
   const made = [
     ["Reports", help("report", "reports")],
     ["Are they honest?", help("attack")],
-    ["Fake reports", help("fake", "fake reports")],
+    ["Malicious reports", help("malicious", "malicious reports")],
     ["Error bar of an item", help("error-bar", "error bar")],
   ].map(([title, asked]) => {
     const [large, small] = [h("dd", { class: "large" }), h("dd", { class: "quiet" })];
@@ -163,11 +91,11 @@ export function tiles(help = () => null) {
     ),
     set({ n, state, verdict, bar, collectedBar, noise, step }) {
       const { text, kind } = noiseVerdict(verdict, noise) ?? VERDICTS[verdict.attack];
-      const { malicious_share: fake, least_malicious_share: least } = verdict;
-      const isTold = fake !== null && !["untested", "testing"].includes(verdict.attack);
-      const isFake = isTold && fake >= 0.0005;
+      const { malicious_share: estimated, least_malicious_share: least } = verdict;
+      const isTold = estimated !== null && !["untested", "testing"].includes(verdict.attack);
+      const isMalicious = isTold && estimated >= 0.0005;
       const isLarge = isProven(verdict); // the proven share is the large text
-      const unproven = isSeen(verdict) && isFake ? "seen, not proven" : "none proven";
+      const unproven = isSeen(verdict) && isMalicious ? "seen, not proven" : "none proven";
       const proven = least > 0 ? `${atLeast(least)} proven` : unproven;
       made[0].set(count(n), state);
       const more = [
@@ -178,10 +106,10 @@ export function tiles(help = () => null) {
       ];
       made[1].set(text, more.filter(Boolean).join("; "), kind);
       made[2].set(
-        isLarge ? atLeast(least) : isFake ? atLeast(fake) : isTold ? "none seen" : "–",
+        isLarge ? atLeast(least) : isMalicious ? atLeast(estimated) : isTold ? "none seen" : "–",
         isLarge ? "proven at 95\u00a0%" : least === null ? "" : proven,
-        isLarge || isFake ? kind : "",
-        isSeen(verdict) && isFake && least === 0 && help("proven", "seen, not proven"),
+        isLarge || isMalicious ? kind : "",
+        isSeen(verdict) && isMalicious && least === 0 && help("proven", "seen, not proven"),
       );
       made[3].set(
         bar === null ? "–" : `±\u00a0${points(bar)}`,
@@ -198,13 +126,13 @@ function atLeast(value) {
   return value < LEAST_SHOWN ? share(value) : `at least ${share(floor(value))}`;
 }
 
-/** Whether more fake reports are proven than any estimate says. */
-function isProven({ malicious_share: fake, least_malicious_share: least }) {
-  return least > (fake ?? 0);
+/** Whether more malicious reports are proven than any estimate says. */
+function isProven({ malicious_share: estimated, least_malicious_share: least }) {
+  return least > (estimated ?? 0);
 }
 
-/** The share of fake reports in a few words, "at least 98 %" if it is proven; null without any. */
-export function fakeShare(verdict) {
+/** The share of malicious reports in a few words, "at least 98 %" if it is proven; null without any. */
+export function maliciousShare(verdict) {
   if (isProven(verdict)) return atLeast(verdict.least_malicious_share);
   return verdict.malicious_share ? atLeast(verdict.malicious_share) : null;
 }
@@ -215,24 +143,22 @@ function floor(value) {
   return Math.floor(value * digits) / digits;
 }
 
-/** The head of a round's view: tiles and sentences; `show(facts, labels)`, `test` answers the offer to test. */
+/** The head of a round's view: tiles and sentences; `show(facts)`, `test` answers the offer to test. */
 export function verdictPanel(help, test) {
   const shown = tiles(help);
   const [first, second] = [h("p", { class: "lead" }), h("p", {})];
-  const unseen = h("p", { class: "quiet" }, "Lies told honestly and mimicry stay unseen.");
   let last = null; // the facts that are shown
   let advice = null; // the sentence of `second`, beside which a "?" may stand
   const offer = h("button", { type: "button", hidden: true, onclick: test });
   return {
-    root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, unseen, offer),
+    root: h("section", { "aria-label": "Verdict" }, shown.root, first, second, offer),
     /** Show the step of the test alone, each second: screen readers are not told. */
     setStep(step) {
       if (last) shown.set((last = { ...last, step }));
     },
-    show(facts, labels) {
+    show(facts) {
       shown.set((last = facts));
-      const said = facts.sentences ?? sentences(facts.verdict, labels, facts);
-      unseen.hidden = ["untested", "testing"].includes(facts.verdict.attack);
+      const said = facts.sentences;
       offer.hidden = !facts.offer;
       offer.textContent = facts.offer ?? "";
       if (advice !== said[1]) {

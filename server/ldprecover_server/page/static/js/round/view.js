@@ -8,7 +8,7 @@ import { header } from "./header.js";
 import { errorBars, isBlurred, itemsChart } from "./items.js";
 import { AUTO, recoveries } from "./recoveries.js";
 import { asksForMethods, question, read, write } from "./settings.js";
-import { verdictOf, verdictPanel } from "./verdict.js";
+import { strongest, verdictOf, verdictPanel } from "./verdict.js";
 
 const SECONDS = 3;
 const CLOSED_SECONDS = 30; // between polls of a closed round
@@ -119,7 +119,7 @@ function live({ main, query, signal }, round, estimates) {
     again();
   }
 
-  /** Show the recovery that knows the targets and the share of fake reports. */
+  /** Show the recovery that knows the targets and the share of malicious reports. */
   function compare(targets, eta) {
     settings.targets = new Set(targets);
     settings.eta = Math.min(10, eta);
@@ -224,13 +224,14 @@ function live({ main, query, signal }, round, estimates) {
   const isUnasked = () =>
     Boolean(round.verdict) || HISTOGRAMS.includes(round.protocol) || estimates.n <= UNASKED;
 
+  const isAlarmed = () => alarms?.answer?.alarms.some((alarm) => alarm.raised) ?? false;
+
   /** The verdict that the server has kept, else that of the best estimate. */
   function currentVerdict() {
     const least = certificate?.least() ?? null;
     if (round.verdict) return round.verdict;
     const answer = known.get(AUTO.name)?.answer;
-    const isAlarmed = alarms?.answer?.alarms.some((alarm) => alarm.raised) ?? false;
-    if (answer) return verdictOf(answer, least, isAlarmed);
+    if (answer) return verdictOf(answer, least, isAlarmed());
     const untested = known.isPending(AUTO.name) ? "testing" : "untested";
     return {
       attack: least > 0 ? "possible" : untested,
@@ -268,6 +269,17 @@ function live({ main, query, signal }, round, estimates) {
     const failed = auto?.error && `The test failed: ${sentenceOf(auto.error)}`;
     const tooMany =
       !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
+    const isOffered = isWaiting && Boolean(failed || tooMany);
+    const [finding, advice] = round.verdict?.sentences ??
+      strongest(verdict, {
+        proven: certificate?.proven(),
+        conclusions: best?.conclusions,
+        alarms: isAlarmed() ? alarms.answer.sentences : null,
+      }) ?? [
+        (isOffered && (failed || tooMany)) || "The reports are being tested.",
+        "The chart shows them as collected.",
+      ];
+    const bound = verdict.attack === "cannot_be_seen" && certificate?.get()?.sentences.bound;
     return {
       n: estimates.n,
       state: more.filter(Boolean).join(", "),
@@ -275,17 +287,8 @@ function live({ main, query, signal }, round, estimates) {
       step: currentStep(),
       ...errorBars(estimates, best),
       noise: isBlurred(estimates),
-      isUnnamed: best?.notes.some((note) => note.startsWith("The frequent reports support many")),
-      isOpen: round.state === "open",
-      isPractice: round.practice,
-      hasBand: !certificate?.isMissing(),
-      most: certificate?.sentences()?.bound ?? "",
-      hasEstimate: Boolean(best || round.verdict),
-      offer: isWaiting && (failed || tooMany) ? "Test the reports" : null,
-      sentences:
-        isWaiting && !(verdict.least_malicious_share > 0) && (failed || tooMany)
-          ? [failed || tooMany, "The chart shows them as collected."]
-          : null,
+      offer: isOffered ? "Test the reports" : null,
+      sentences: [bound ? `${finding} ${bound}` : finding, advice],
     };
   }
 
@@ -308,7 +311,7 @@ function live({ main, query, signal }, round, estimates) {
     const recovered = names
       .map((name) => ({ name, answer: known.get(name)?.answer }))
       .filter((each) => each.answer);
-    verdict.show(facts(best), items.labels);
+    verdict.show(facts(best));
     items.draw({
       estimates,
       best,

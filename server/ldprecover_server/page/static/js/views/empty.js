@@ -10,9 +10,9 @@ const DISHES =
   "soup salad pasta pizza rice curry tacos sushi ramen falafel burger fries kebab dumplings paella pancakes stew pie noodles risotto".split(
     " ",
   );
-const FAKED = [13, 15, 17];
+const RAISED = [13, 15, 17];
 const USERS = 5000;
-const FAKES = 500;
+const MALICIOUS = 500;
 
 /** What a server without rounds offers. */
 export function firstSteps() {
@@ -42,7 +42,7 @@ export function firstSteps() {
     h(
       "p",
       {},
-      "The sample round has 5,000 simulated users who choose among 20 dishes, and 500 fake reports that raise three of them. See whether this page finds out.",
+      "The sample round has 5,000 simulated users who choose among 20 dishes, and 500 malicious reports that raise three of them. See whether this page finds out.",
     ),
     h(
       "div",
@@ -76,8 +76,8 @@ async function sampleRound() {
     const item = weights.findIndex((weight) => (left -= weight) < 0);
     reports.push(perturbed(Math.max(0, item), round));
   }
-  const fake = DISHES.map((_, index) => (FAKED.includes(index) ? "1" : "0")).join("");
-  for (let k = 0; k < FAKES; k++) reports.push(fake);
+  const crafted = DISHES.map((_, index) => (RAISED.includes(index) ? "1" : "0")).join("");
+  for (let k = 0; k < MALICIOUS; k++) reports.push(crafted);
   await post(roundPath(round.id, "reports"), { reports });
   await post(roundPath(round.id, "close"), undefined);
   return name;

@@ -37,7 +37,7 @@ const MORE = {
   sum_of: number("Sum of so many items", 1, 99999, 1, 1, "1: each item by itself"),
   frequency: number("What they have together, %", 0, 100, "any", "", "empty: 1/d each", PERCENT),
   targets: number("Targets of an attacker", 1, 99999, 1, "", "empty: ten, or half of few items"),
-  beta: number("Fake users, %", 0, 100, "any", 5, "of all users", PERCENT),
+  beta: number("Malicious users, %", 0, 100, "any", 5, "of all users", PERCENT),
   gain: number("Bearable gain, points", 0.001, 1e6, "any", 1, "of all targets together", PERCENT),
   lead: number(
     "Lead to protect, points",
@@ -64,7 +64,7 @@ export async function show({ main, query, signal }) {
   const solve = select("solve", WORKED_OUT, query.get("solve"));
   const attacker = select(
     "attacker",
-    { beta: "fake users", gain: "bearable gain" },
+    { beta: "malicious users", gain: "bearable gain" },
     query.get("attacker"),
   );
   const said = h("div", {});

@@ -6,7 +6,7 @@ import { isolated, number, plural, share, since } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
 import { actionsMenu, asked } from "../round/header.js";
-import { VERDICTS, fakeShare, isSeen, noiseVerdict } from "../round/verdict.js";
+import { VERDICTS, maliciousShare, isSeen, noiseVerdict } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
@@ -169,14 +169,14 @@ function mostFrequent({ top, raised }) {
   const marked = top
     .filter(({ item }) => raised.includes(item))
     .map((each) => isolated(each.label));
-  const fake = marked.length ? `; fake reports raise ${marked.join(", ")}` : "";
+  const raisedText = marked.length ? `; malicious reports raise ${marked.join(", ")}` : "";
   const bars = top.map((each, k) => {
     const height = Math.max(1, (HEIGHT * each.estimate) / estimate);
     const kind = raised.includes(each.item) ? "raised" : "";
     return svg("rect", { class: kind, x: BAR * k, y: HEIGHT - height, width: BAR - 2, height });
   });
   const size = { width: BAR * top.length - 2, height: HEIGHT };
-  const text = `The ${plural(top.length, "most frequent item")}, first ${isolated(label)} ${share(estimate)}${fake}`;
+  const text = `The ${plural(top.length, "most frequent item")}, first ${isolated(label)} ${share(estimate)}${raisedText}`;
   return [
     svg("svg", { ...size, role: "img", "aria-label": text }, ...bars),
     h("span", { "aria-hidden": "true" }, h("bdi", {}, isolated(label)), ` ${share(estimate)}`),
@@ -199,8 +199,8 @@ function glance({ n, state, read_access: access, verdict }) {
   if (verdict) {
     const { text, kind } =
       noiseVerdict(verdict, verdict.top.length === 0) ?? VERDICTS[verdict.attack];
-    const fake = isSeen(verdict) && fakeShare(verdict);
-    return { text: fake ? `${text}, ${fake} fake` : text, kind };
+    const malicious = isSeen(verdict) && maliciousShare(verdict);
+    return { text: malicious ? `${text}, ${malicious} malicious` : text, kind };
   }
   if (n === 0)
     return { text: state === "open" ? "No reports yet" : "Closed without reports", kind: "" };

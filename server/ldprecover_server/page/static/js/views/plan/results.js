@@ -59,8 +59,8 @@ function protocols(answer, able, signal) {
     numeric("± 95 %", (row) => row.margin, points),
     numeric("All items, ±", (row) => row.margin_of_all, points),
     answer.request.gain === null
-      ? numeric("Fakes gain, points", (row) => row.gain, points)
-      : numeric("Fake users, %", (row) => row.beta, points),
+      ? numeric("Gain, points", (row) => row.gain, points)
+      : numeric("Malicious users, %", (row) => row.beta, points),
     numeric("Safe lead, points", (row) => row.safe_lead, points),
     numeric("Guess, %", (row) => row.attacker_success_rate, points),
     numeric("Bytes a report", (row) => row.report_size, count),
