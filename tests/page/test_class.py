@@ -10,7 +10,7 @@ from tests.page.conftest import Visitor, check_looks, expect, overflow, serious
 from ldprecover_cli.practice.lesson import Lesson
 from ldprecover_cli.practice.network import network_address
 from ldprecover_cli.practice.server import PracticeServer, practice_server
-from ldprecover_client import submit_reports
+from ldprecover_client import Client, submit_reports
 
 CAR = "by car".ljust(300, "x")  # as long as a label may be
 
@@ -40,7 +40,7 @@ def test_phone_answers_and_the_teacher_attacks_and_recovers(
     expect(survey.get_by_role("status")).to_contain_text("Thank you")
     expect(panel).to_contain_text("1 report")
     assert (overflow(survey), serious(survey)) == (0, [])
-    faking = phone.open("fake", width=390)
+    faking = phone.open("page/fake.html", width=390)
     faking.get_by_role("button", name=CAR).click()
     expect(faking.get_by_role("status")).to_have_text(f"Sent: a fake report that raises “{CAR}”.")
     assert (overflow(faking), serious(faking)) == (0, [])
@@ -58,3 +58,9 @@ def test_phone_answers_and_the_teacher_attacks_and_recovers(
     expect(legend).to_contain_text("ldprecover")
     expect(legend).to_contain_text("truth")
     check_looks(page)
+
+    with Client(server.url, key=server.key) as client:
+        client.close_round("class")
+    phone.expects = {409}
+    faking.get_by_role("button", name=CAR).click()
+    expect(faking.get_by_role("status")).to_contain_text("The round is closed")

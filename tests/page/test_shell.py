@@ -85,7 +85,7 @@ def test_vendored_files_are_unchanged(name: str) -> None:
     assert b"Permission is hereby granted" in page.files()[licence].body
 
 
-@pytest.mark.parametrize("name", ["index.html", "help.html", "survey.html"])
+@pytest.mark.parametrize("name", ["index.html", "help.html", "survey.html", "fake.html"])
 def test_html_has_no_inline_script_or_style(name: str) -> None:
     """The policy would block them, and a browser reports that only in its console."""
     folder = "page/" if name == page.INDEX else ""

@@ -1,13 +1,11 @@
-"""A class: the teacher's attack, and the page on which students send fake reports themselves."""
+"""A class: the teacher's attack, and the fake reports that students send themselves."""
 
 import secrets
-from html import escape
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse
 
 from ldprecover_attacker import MGA
 from ldprecover_cli.errors import CommandError
@@ -22,38 +20,11 @@ from ldprecover_server.http.dependencies import Services
 ADDRESS_RATE = 2
 """Fake reports a second that one address sends by the page."""
 
-_CONTENT_POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
-_FAILURES = {429: "Too fast: wait a second.", 409: "The round is closed: it takes no more reports."}
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Fake reports</title>
-<link rel="icon" href="page/icon.svg">
-<link rel="stylesheet" href="page/client/example/survey.css">
-</head>
-<body>
-<main>
-<h1>Send fake reports</h1>
-<p>{}</p>
-<p>Each press sends one report that nobody answered, made to raise that answer as far as one report
-can.</p>
-<p role="status" class="sent">{}</p>
-<form method="post">
-{}
-</form>
-</main>
-</body>
-</html>
-"""
-_BUTTON = '<div><button formaction="fake?item={}"><bdi>{}</bdi></button></div>'
-
 
 class Lesson:
     """The round `new` of a class, opened on a server, and its fake reports.
 
-    The server gets the teacher's calls and the students' page for fake reports. Raises
+    The server gets the calls of the teacher and of the students' page for fake reports. Raises
     ParameterError.
     """
 
@@ -61,7 +32,6 @@ class Lesson:
         self._services: Services = server.app.state.services
         self._sender = Sender(self._services.access.require(server.key))
         self._round = self._services.rounds.open(new)[1]
-        self._question, self._items = new.question or "", new.parameters.items
         self._rates = ReportRates(ADDRESS_RATE, ADDRESS_RATE)
         self._sent = 0
         self._targets: set[int] = set()
@@ -71,8 +41,7 @@ class Lesson:
             self.students = f"{server.url}/{SURVEY}"
         server.add_call("/class", self.state)
         server.add_call("/class/attack", self.attack, "POST")
-        for method, function in (("GET", self.show), ("POST", self.press)):
-            server.app.add_api_route("/fake", function, methods=[method], include_in_schema=False)
+        server.app.add_api_route("/fake", self.press, methods=["POST"], include_in_schema=False)
 
     def close(self) -> None:
         """Close the round, so that no other server takes reports to it. Raises CommandError."""
@@ -99,24 +68,17 @@ class Lesson:
         await self._send(m, target)
         return {**self.state(), "sent": m}
 
-    def show(self) -> HTMLResponse:
-        """Return the page on which each press of a button sends one fake report."""
-        return self._page("")
+    async def press(self, request: Request, item: Annotated[int, Query(ge=0)]) -> None:
+        """Send one fake report that raises this item.
 
-    async def press(self, request: Request, item: Annotated[int, Query(ge=0)]) -> HTMLResponse:
-        """Send one fake report that raises this item, and return the page."""
-        # Forms need no CORS: the page of any site can send one.
+        Raises ForbiddenError, RateLimitedError, and what `_send` raises.
+        """
+        # A form of any site can make this call: forms need no CORS.
         if request.headers.get("origin") not in (None, f"http://{request.headers['host']}"):
             raise ForbiddenError("pages of another origin send nothing here")
         address = request.client.host if request.client else ""
-        try:
-            self._rates.take(address.encode(), 1)
-            await self._send(1, [item])
-        except ServiceError as error:
-            code = error.type.status
-            failure = _FAILURES.get(code, "Not sent: the server cannot store it.")
-            return self._page(failure, status_code=code, headers=error.headers)
-        return self._page(f"Sent: a fake report that raises “{self._items[item]}”.")
+        self._rates.take(address.encode(), 1)
+        await self._send(1, [item])
 
     async def _send(self, m: int, targets: list[int]) -> None:
         """Store m fake reports that raise the targets: all or none.
@@ -130,10 +92,3 @@ class Lesson:
             await self._services.submissions.submit(self._round, self._sender, key, packed)
             self._sent += m
             self._targets |= set(targets)
-
-    def _page(self, status: str, **options: Any) -> HTMLResponse:
-        buttons = [_BUTTON.format(i, escape(item)) for i, item in enumerate(self._items)]
-        page = _PAGE.format(escape(self._question), escape(status), "\n".join(buttons))
-        response = HTMLResponse(page, **options)
-        response.headers["Content-Security-Policy"] = _CONTENT_POLICY
-        return response

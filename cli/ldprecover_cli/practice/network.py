@@ -15,18 +15,15 @@ CLASS = "class"
 SURVEY = f"page/survey.html?round={CLASS}"
 
 _ROUND = f"/rounds/({CLASS}|R[0-9a-f]{{24}})"  # nobody knows the id of another round
-_CALLS = re.compile(
-    rf"GET (/fake|/page/(survey\.html|icon\.svg|client/.*)|{_ROUND}(/parameters)?)"
-    rf"|POST (/fake|{_ROUND}/reports)"
-)
+_CALLS = re.compile(rf"GET (/page/.*|{_ROUND}(/parameters)?)|POST (/fake|{_ROUND}/reports)")
 
 
 class Network:
     """ASGI middleware that answers students on the network, and every call on this machine.
 
     The local address of a connection tells them apart: no call of another machine arrives at
-    127.0.0.1. Students get the survey, to which the path / leads, the round and the page for fake
-    reports, and may send reports; a call with a key is rejected.
+    127.0.0.1. Students get the survey, to which the path / leads, the round and the files of the
+    page, and may send reports; a call with a key is rejected.
     """
 
     def __init__(self, app: ASGIApp) -> None:

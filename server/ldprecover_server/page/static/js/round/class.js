@@ -59,7 +59,7 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
   const lesson = await get("class", options).catch(() => null);
   if (!lesson) return;
   const { students } = lesson;
-  const fake = new URL("/fake", students).href;
+  const fake = new URL("/page/fake.html", students).href;
   const folded = (title, ...children) => h("details", {}, h("summary", {}, title), children);
   const truth =
     round.items.length <= MOST_ASKED
