@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from tests.cli.practice.conftest import token_of
 
-from ldprecover_attacker import ATTACKS
 from ldprecover_cli.practice.plays import Plays
 from ldprecover_cli.practice.server import PracticeServer, practice_server
 from ldprecover_client._httpx import httpx
@@ -39,6 +38,7 @@ def finished(http: httpx.Client, round: str) -> dict[str, Any]:
 
 
 def test_play_attacks_a_new_round_and_scores_it(server: PracticeServer, http: httpx.Client) -> None:
+    assert finished(http, "another")["state"] == "none"
     name = http.post("/attack", params=PLAY).json()["round"]
     state = finished(http, name)
     assert state["state"] == "done"
@@ -48,13 +48,6 @@ def test_play_attacks_a_new_round_and_scores_it(server: PracticeServer, http: ht
     assert (round["n"], round["state"]) == (2000 + 857, "closed")
     expected = Demo(settings).on(server.url, server.key, name="expected").score
     assert state["score"] == expected.as_json()
-
-
-def test_round_without_play_has_the_choices_alone(http: httpx.Client) -> None:
-    state = http.get("/truth", params={"round": "another"}).json()
-    assert (state["state"], state["settings"]) == ("none", SETTINGS.as_json())
-    targeted = {name: words["targeted"] for name, words in state["attacks"].items()}
-    assert (sorted(targeted), targeted["mla"], targeted["mga"]) == (sorted(ATTACKS), False, True)
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "wr\xf6ng"])
