@@ -26,7 +26,7 @@ from bench.kernels_c import FLAGS, CLimits
 
 from ldprecover import GRR, OLH, OUE
 from ldprecover.counting import numpy_kernels
-from ldprecover_experiments.simulation.tables import Table
+from ldprecover_experiments.simulation.tables import TextTable
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
@@ -207,7 +207,7 @@ def main(rounds: Annotated[int, typer.Option(min=5)] = 7) -> None:
     )
     bench = Bench(rounds)
     bench.run()
-    table = Table(("what", "ours", "against", "ratio", "goal", "reached"), bench.rows)
+    table = TextTable(("what", "ours", "against", "ratio", "goal", "reached"), bench.rows)
     print(table.markdown(), "", *(f"- {note}" for note in (*bench.notes, *NOTES)), sep="\n")
 
 

@@ -9,10 +9,10 @@ from ldprecover_cli.errors import UsageError, file_errors
 from ldprecover_cli.options import Column, Encoding, ReadAccess
 from ldprecover_cli.output import JsonObject
 from ldprecover_client import load_items
-from ldprecover_experiments.validation import Form, OneOrMore
+from ldprecover_experiments.validation import OneOrMore, StrictModel
 
 
-class _FormFile(Form):
+class _FormFile(StrictModel):
     owner: ClassVar[str] = "a form"
     name: str = ""
     title: str = ""
@@ -25,7 +25,7 @@ class _FormFile(Form):
     questions: list[Any]
 
 
-class _Question(Form):
+class _Question(StrictModel):
     owner: ClassVar[str] = "a question (a form's stand above the first [[questions]])"
     question: str
     items: OneOrMore[str] = ()

@@ -31,7 +31,7 @@ _MODULES = {
     "simulation.demo": "Demo",
     "simulation.demo_settings": "DemoSettings",
     "errors": "DatasetError ExperimentError",
-    "studies.measures": "Outcome",
+    "studies.measures": "MethodOutcome",
     "studies.cells": "Cell",
     "simulation.poisoned_round": "PoisonedRound",
     "studies.results": "Results",

@@ -1,4 +1,4 @@
-"""Validation of files and forms by Pydantic models, with one sentence for the first error."""
+"""Validation of files by Pydantic models, with one sentence for the first error."""
 
 import inspect
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from ldprecover._checks import did_you_mean
 T = TypeVar("T")
 
 
-class Form(BaseModel):
+class StrictModel(BaseModel):
     """A model without coercion, unknown keys, NaN or infinity. `owner` names it in messages.
 
     Raises ParameterError, with the field and the value, for the first error.
@@ -22,7 +22,7 @@ class Form(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
     owner: ClassVar[str]
     short: ClassVar[tuple[Any, ...]] = (str,)
-    """Types of the first field that stand for the form."""
+    """Types of the first field that stand for the model."""
 
     def __init__(self, /, **fields: Any) -> None:
         try:
@@ -38,7 +38,7 @@ class Form(BaseModel):
 
     @classmethod
     def of_mapping(cls, value: Any) -> Self:
-        """Return the form with these fields, or its first one alone. Raises ParameterError."""
+        """Return the model with these fields, or its first one alone. Raises ParameterError."""
         if isinstance(value, cls):
             return value
         if isinstance(value, cls.short):

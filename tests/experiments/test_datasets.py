@@ -48,18 +48,6 @@ class _Polarslike:
         pd.Categorical,
         _Polarslike,
     ],
-    ids=[
-        "array",
-        "chunked",
-        "dictionary",
-        "series",
-        "categories",
-        "numpy",
-        "list",
-        "iterator",
-        "categorical",
-        "stream",
-    ],
 )
 def test_values_are_counted_and_sorted_by_name(make: Callable[[list[Any]], Any]) -> None:
     assert dataset_of(make(PETS), least=2).items == ("cat", "dog")
@@ -102,14 +90,9 @@ def test_table_is_counted_by_column_or_taken_as_it_is(kind: str, tmp_path: Path)
 @pytest.mark.parametrize(
     "make",
     [
-        lambda values: list(values),
-        lambda values: tuple(values),
-        lambda values: (value for value in values),
+        tuple,
         Counter,
         lambda values: dict(Counter(values)),
-        np.array,
-        pd.Series,
-        lambda values: pd.Series(values, dtype="category"),
         lambda values: pd.Series(values, index=np.arange(6)[::-1]),
         lambda values: pd.Series(values).value_counts(),
         lambda values: pd.Series(values).value_counts().reset_index(),
@@ -120,16 +103,13 @@ def test_table_is_counted_by_column_or_taken_as_it_is(kind: str, tmp_path: Path)
         lambda values: pd.DataFrame({"pet": values}),
         lambda values: pa.table({"pet": values}),
         lambda values: pa.table({"pet": ["cat", "dog"], "count": [4, 2]}),
-        pd.Categorical,
+        lambda values: pa.record_batch({"item": ["cat", "dog"], "count": [4, 2]}),
         pd.Index,
     ],
-    ids=map(str, range(20)),
 )
-def test_simulate_takes_values_and_counts_in_every_form(make: Callable[[list[str]], Any]) -> None:
-    values = ["cat", "cat", "dog", "cat", "dog", "cat"]
-    simulated = simulate(make(values), "grr")
-    users = simulated.round.truth * simulated.round.genuine.n
-    assert (simulated.items, users.tolist()) == (("cat", "dog"), pytest.approx([4, 2]))
+def test_counts_and_tables_are_taken_in_every_form(make: Callable[[list[str]], Any]) -> None:
+    pets = dataset_of(make(["cat", "cat", "dog", "cat", "dog", "cat"]))
+    assert (pets.items, pets.counts.tolist()) == (("cat", "dog"), [4, 2])
 
 
 @pytest.mark.parametrize("name", ["values.txt", "values.csv"])
@@ -213,49 +193,41 @@ def test_a_lazy_frame_is_to_be_collected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "column", "words"),
     [
-        (pd.Series([3, 3, 5], dtype="Int64").value_counts(), r"dict\(series\) for counts"),
-        (pd.Series([3, 3, 5], name="age").value_counts(normalize=True), r"dict\(series\)"),
-        (pd.DataFrame({"pet": ["cat"], "n": [3]}), "no column 'item'; it has pet, n; call the"),
-        (7, "must be a list, a file's name, a Series or an Arrow array, not int"),
-        (np.zeros((2, 2)), "must be one-dimensional"),
-        (np.array(["a", "a"]), "from 2 to"),
-        (np.array([None, ""], dtype=object), "holds no value"),
-        (pa.array([[1], [2]]), "text or a number"),
-        (pd.Series([[1], [2]]), "text or a number"),
-        (np.array(["a", pd.NA], dtype=object), "text or a number"),
-    ],
-    ids=[
-        "counts of numbers",
-        "shares",
-        "frame",
-        "number",
-        "matrix",
-        "one item",
-        "nothing",
-        "lists",
-        "lists of pandas",
-        "missing of pandas",
+        (pd.DataFrame({"pet": ["cat"], "n": [3]}), None, "no column 'item'; it has pet, n; call"),
+        (7, None, "must be a list, a file's name, a Series or an Arrow array, not int"),
+        (np.zeros((2, 2)), None, "must be one-dimensional"),
+        (np.array(["a", "a"]), None, "from 2 to"),
+        (np.array([None, ""], dtype=object), None, "holds no value"),
+        (pa.array([[1], [2]]), None, "text or a number"),
+        (pd.Series([[1], [2]]), None, "text or a number"),
+        (np.array(["a", pd.NA], dtype=object), None, "text or a number"),
+        (b"tea", None, "bytes are no values"),
+        ([("a", 3), ("b", 4)], None, "dict(pairs) gives counts"),
+        (pd.DataFrame(), None, "columns of a frame must be one or more"),
+        (pd.DataFrame([["a", "b"]], columns=["x", "x"]), "x", "each of another name"),
+        (pd.DataFrame({"n": [3, 4]}, index=["a", "b"]), "n", "may be counts or values"),
+        (pd.DataFrame({"drink": ["a", "b"]}), "drnk", "'drnk'; did you mean 'drink'?"),
     ],
 )
-def test_rejects_data_without_items(source: Any, message: str) -> None:
-    with pytest.raises(DatasetError, match=message):
-        dataset_of(source)
+def test_rejects_what_is_no_list_of_values(source: object, column: str | None, words: str) -> None:
+    with pytest.raises(DatasetError, match=re.escape(words)):
+        dataset_of(source, column)
 
 
 @pytest.mark.parametrize(
     "counts",
     [
         pd.Series(PETS).value_counts(normalize=True),
-        pd.Series([3, 3, 5]).value_counts(),
+        pd.Series([3, 3, 5], dtype="Int64").value_counts(),
+        pd.Series([3, 3, 5], name="age").value_counts(normalize=True),
         pd.Series(PETS).groupby(PETS).size(),
         pd.Series([3, 1], index=pd.Categorical(["cat", "dog"])),
         pd.Series([3, 3, 5]).groupby(pd.Series([7, 7, 8], name="age")).size(),
         pd.Series([True, True, False]).value_counts().rename("users"),
         pd.Series(pd.to_datetime(["2020", "2020", "2021"])).value_counts().rename("users"),
     ],
-    ids=["shares", "numbers", "groups", "categories", "ages", "truths", "times"],
 )
 def test_counts_in_a_series_are_not_taken_for_values(counts: Any) -> None:
     with pytest.raises(DatasetError, match=r"dict\(series\) for counts, series\.to_numpy\(\)"):
@@ -296,15 +268,9 @@ def test_missing_nanoseconds_are_left_out() -> None:
         pd.Series(pd.arrays.SparseArray([0, 1, 0])),
         pd.Series(pd.PeriodIndex(["2020", "2021", "2020"], freq="D")),
     ],
-    ids=["mixed", "intervals", "complex", "sparse", "periods"],
 )
 def test_series_that_arrow_does_not_read_is_counted(values: pd.Series) -> None:
     assert sorted(dataset_of(values).counts.tolist()) == [1, 2]
-
-
-def test_counted_record_batch_is_taken_as_it_is() -> None:
-    pets = dataset_of(pa.record_batch({"item": ["cat", "dog"], "count": [1, 2]}))
-    assert (pets.items, pets.counts.tolist()) == (("cat", "dog"), [1, 2])
 
 
 def test_counts_of_few_users_and_masked_values_are_left_out() -> None:
@@ -313,19 +279,3 @@ def test_counts_of_few_users_and_masked_values_are_left_out() -> None:
     assert dataset_of(masked).items == ("a", "b")
     frame = pd.DataFrame({"x": list("abab")})
     assert dataset_of(frame.value_counts()).items == ("a", "b")
-
-
-@pytest.mark.parametrize(
-    ("source", "column", "words"),
-    [
-        (b"tea", None, "bytes are no values"),
-        ([("a", 3), ("b", 4)], None, "dict(pairs) gives counts"),
-        (pd.DataFrame(), None, "columns of a frame must be one or more"),
-        (pd.DataFrame([["a", "b"]], columns=["x", "x"]), "x", "each of another name"),
-        (pd.DataFrame({"n": [3, 4]}, index=["a", "b"]), "n", "may be counts or values"),
-        (pd.DataFrame({"drink": ["a", "b"]}), "drnk", "'drnk'; did you mean 'drink'?"),
-    ],
-)
-def test_rejects_what_is_no_list_of_values(source: object, column: str | None, words: str) -> None:
-    with pytest.raises(DatasetError, match=re.escape(words)):
-        dataset_of(source, column)

@@ -1,6 +1,5 @@
 """Attacks and recoveries of one's own: functions, objects, and names of a module."""
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -21,9 +20,9 @@ from ldprecover_experiments import (
     MethodSpec,
     SimulatedRound,
     Study,
+    dataset_of,
     simulate,
 )
-from ldprecover_experiments.studies.cell_file import CellFile
 
 COUNTS = {"cat": 600, "dog": 300, "newt": 80, "fish": 20}
 
@@ -135,26 +134,21 @@ def test_support_and_gain_of_a_function_are_measured(clean: SimulatedRound) -> N
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_study_takes_names_of_a_module(module: str, jobs: int) -> None:
+    aimed = {"name": f"{module}:raised", "targets": ["newt"]}
     keys = {
-        "attacks": [
-            f"{module}:send",
-            f"{module}:newts",
-            {"name": f"{module}:raised", "targets": ["newt"]},
-        ],
+        "attacks": [f"{module}:send", f"{module}:newts", aimed],
         "methods": ["norm-sub", f"{module}:projected"],
         "protocols": "oue",
-        "trials": 1,
+        "trials": 7,
     }
-    results = Study.of(json.loads(json.dumps(keys)), data=[clean_data()]).run(jobs)
+    results = Study.of(keys, data=[clean_data()]).run(jobs)
     assert results.methods == ["genuine", "poisoned", "norm-sub", f"{module}:projected"]
-    for outcomes in results.cells.values():
-        *_, norm_sub, own = outcomes
+    for row in results.cells:
+        *_, norm_sub, own = row.outcomes
         assert own.refused is None
         assert own.mse == pytest.approx(norm_sub.mse)
-    gains = {cell.attack.name: outcomes[1].fg for cell, outcomes in results.cells.items()}
-    assert gains[f"{module}:send"] is None
-    assert (gains[f"{module}:newts"] or 0) > 0.03
-    assert (gains[f"{module}:raised"] or 0) > 0.03
+    gains = [row.outcomes[1].fg or 0 for row in results.cells if row.cell.trial == 0]
+    assert [gain > 0.03 for gain in gains] == [False, True, True]
 
 
 def test_study_takes_functions_and_objects() -> None:
@@ -168,65 +162,46 @@ def test_study_takes_functions_and_objects() -> None:
         "trials": 1,
     }
     results = Study.of(keys, data=[clean_data()]).run(jobs=2)
-    assert [name.rpartition(":")[2] for name in results.methods] == [
-        *(
-            "genuine",
-            "poisoned",
-            "projected",
-            "test_study_takes_functions_and_objects.<locals>.also",
-        ),
-        *("same", "norm-sub"),
-    ]
-    for _, poisoned, *own, same, norm_sub in results.cells.values():
-        assert same.mse == poisoned.mse
-        assert [each.mse for each in own] == pytest.approx(2 * [norm_sub.mse])
-    gains = [outcomes[1].fg for outcomes in results.cells.values()]
+    own = ["projected", "test_study_takes_functions_and_objects.<locals>.also", "same"]
+    assert [name.rpartition(":")[2] for name in results.methods[2:]] == [*own, "norm-sub"]
+    for row in results.cells:
+        _, poisoned, named, local, same, norm_sub = (outcome.mse for outcome in row.outcomes)
+        assert same == poisoned
+        assert named == local == pytest.approx(norm_sub)
+    gains = [row.outcomes[1].fg for row in results.cells]
     assert [None if gain is None else gain > 0.03 for gain in gains] == [None, True, True]
     with pytest.raises(ParameterError, match="an attack must be an object, not 7"):
         Study.of({**keys, "attacks": 7})
 
 
-def test_name_of_a_function_is_not_in_the_seed(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    main = ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", main)
+@pytest.fixture
+def main(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """An empty module in place of the main one."""
+    module = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    return module
+
+
+def test_name_of_a_function_is_not_in_the_seed(main: ModuleType) -> None:
     keys = {"methods": "norm-sub", "protocols": "oue", "trials": 1}
     errors, names = [], []
     for name in ("first", "first", "second"):
         exec(f"def {name}(oracle, rng, m): return oracle.encode([2] * m, rng)", main.__dict__)
         attack = getattr(main, name)
-        (cell,), (outcomes,) = zip(
-            *Study.of({**keys, "attacks": attack}, data=[clean_data()]).run().cells.items(),
-            strict=True,
-        )
-        names.append(cell.attack.name)
-        errors.append([each.mse for each in outcomes])
+        (row,) = Study.of({**keys, "attacks": attack}, data=[clean_data()]).run().cells
+        names.append(row.cell.attack.name)
+        errors.append([each.mse for each in row.outcomes])
     assert names == ["__main__:first", "__main__:first", "__main__:second"]
     assert errors == 3 * errors[:1]
-    one: dict[str, Any] = {
-        **keys,
-        "attacks": {"name": "mga", "targets": 2},
-        "beta": np.array([0.1]),
-    }
-    study = Study.of(one, data={"cat": 6, "dog": 4, "newt": 2})
-    assert [(cell.data, cell.beta) for cell in study.cells] == [("data", 0.1)]
-    assert Study.of(one, data="zipf").cells[0].data == "zipf"
-    one |= {"attacks": ["aa", {**one["attacks"], "label": "two"}], "trials": 2}
-    two = Study.of(one | {"epsilon": range(1, 3), "beta": [0.1, 0.2, 0.3]}, data="cities").run()
-    frame = two.to_frame(means=True)
-    assert set(frame.attack) == {"aa", "two"}
-    assert (frame.mse_se * 2**0.5).tolist() == pytest.approx(frame.mse_sd.tolist())
-    panels = [panel.get_title() for panel in two.plot().axes]
-    assert panels == ["cities, OUE, ε 1", "cities, OUE, ε 2"]
     main.__file__ = "<stdin>"
     assert AttackSpec(name=main.__dict__["first"]).code is None
-    for jobs in (0, None, "1", True):
-        with pytest.raises(ParameterError, match="jobs must be an integer from 1"):
-            Study.of({**keys, "attacks": "mga"}).run(jobs)  # type: ignore[arg-type]
-    # A script whose workers import it, and start workers in turn.
+
+
+def test_script_that_its_workers_import_needs_a_guard(
+    main: ModuleType, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    keys = {"attacks": "mga", "methods": "norm-sub", "users": 100, "trials": 20}
     script = tmp_path / "script.py"
-    keys |= {"attacks": ["mga", "aa"], "users": 100}
     script.write_text(f"from ldprecover_experiments import Study\nStudy.of({keys}).run(jobs=2)\n")
     main.__file__ = str(script)
     with pytest.raises(ExperimentError, match="if __name__ =="):
@@ -235,8 +210,6 @@ def test_name_of_a_function_is_not_in_the_seed(
 
 
 def clean_data() -> Any:
-    from ldprecover_experiments import dataset_of
-
     return dataset_of({**COUNTS, **{f"other {i}": 10 for i in range(20)}})
 
 
@@ -244,14 +217,10 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
     module: str, tmp_path: Path
 ) -> None:
     keys = {"methods": f"{module}:projected", "attacks": f"{module}:send", "protocols": "oue"}
-    study = Study.of({**keys, "trials": 1}, data=[clean_data()])
-    file = CellFile(tmp_path / "cells.jsonl")
-    (cell,) = study.cells
-    file.add(study.work, [(cell, [])])
-    assert CellFile(file.file).of(study.work, cell) == []
+    first, again = (Study.of(keys, data=[clean_data()]).rows for _ in range(2))
+    assert first == again
     (tmp_path / f"{module}.py").write_text(MODULE + "# changed\n")
-    changed = Study.of({**keys, "trials": 1}, data=[clean_data()])
-    assert CellFile(file.file).of(changed.work, changed.cells[0]) is None
+    assert first != Study.of(keys, data=[clean_data()]).rows
     assert MethodSpec(method="norm-sub").code is None
 
 
@@ -288,10 +257,6 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (
             lambda r: Study.of({"attacks": "x1", "methods": "norm-sub"}),
             "a plugin must be installed",
-        ),
-        (
-            lambda r: Study.of({"attacks": "mga", "methods": "norm-sub", "eta": "auto"}),
-            "eta of a study must be numbers",
         ),
     ],
 )

@@ -1,9 +1,9 @@
-"""Runs cells into the file of a folder, with a bar, and prints tables of results."""
+"""Runs studies into a folder, with a bar, and prints tables of results."""
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +14,8 @@ from ldprecover_cli.output import console, note, plain, plain_table
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
-    from ldprecover_experiments.simulation.tables import Table
-    from ldprecover_experiments.studies.cells import Cell
-    from ldprecover_experiments.studies.measures import Outcome
-    from ldprecover_experiments.studies.runs import Work
-    from ldprecover_experiments.studies.tables import Summary
+    from ldprecover_experiments import Results, Study
+    from ldprecover_experiments.simulation.tables import TextTable
 
 Data = Annotated[
     list[str] | None,
@@ -46,63 +43,35 @@ Users = Annotated[
 
 
 @contextmanager
-def running(out: Path) -> Iterator[None]:
-    """Run a study, whose results are in this folder, and say at the end how long it took.
+def run_into(
+    folder: Path, studies: "Sequence[Study]", jobs: int | None
+) -> "Iterator[list[Results]]":
+    """Run the cells that the folder lacks, with a bar; yield the results of each study.
 
-    Signals end it cleanly.
-    """
-    started = time.monotonic()
-    with end_on_signals():
-        yield
-    note(f"Took {time.monotonic() - started:.0f} s. The results are in {out}.")
-
-
-def run_missing(
-    out: Path, jobs: int | None, cells: "Sequence[Cell]", work: "Work"
-) -> "dict[Cell, list[Outcome]]":
-    """Run the cells that the folder's file lacks, with a bar; return all outcomes.
-
-    They run in processes of this machine, no more than there are cells. Raises UsageError if the
-    folder cannot be made.
+    Signals end it cleanly. At the end it says how long all took. Raises UsageError if the folder
+    cannot be made.
     """
     from ldprecover_client import progress_bar
-    from ldprecover_experiments.errors import ExperimentError
-    from ldprecover_experiments.studies.cell_file import CellFile
-    from ldprecover_experiments.studies.runs import run_cells
+    from ldprecover_experiments.studies.rows import RowFile
+    from ldprecover_experiments.studies.study import run_studies
 
-    with file_errors("make the folder", out):
-        out.mkdir(parents=True, exist_ok=True)
-    file = CellFile(out / "cells.jsonl")
-    missing = [cell for cell in cells if file.of(work, cell) is None]
-    processes = max(1, min(jobs or os.cpu_count() or 1, len(missing)))
-    running = run_cells(missing, work, processes, lambda: note("Finishing the cells under way."))
-    done = 0
-    with closing(running):
-        try:
-            if missing:
-                with progress_bar("cells") as on_progress:
-                    on_progress(0, len(missing))
-                    for finished in running:
-                        file.add(work, finished)
-                        done += len(finished)
-                        on_progress(done, len(missing))
-        except (KeyboardInterrupt, SystemExit, ExperimentError) as stopped:
-            stopped.add_note(f"{done} of {len(missing)} cells were run; the same command continues")
-            raise
-    return {cell: file.of(work, cell) or [] for cell in cells}
+    started = time.monotonic()
+    with file_errors("make the folder", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with end_on_signals():
+        with progress_bar("cells") as on_progress:
+            results = run_studies(
+                studies,
+                jobs or os.cpu_count() or 1,
+                on_progress,
+                file=RowFile(folder / "cells.jsonl"),
+                on_finishing=lambda: note("Finishing the cells under way."),
+            )
+        yield results
+    note(f"Took {time.monotonic() - started:.0f} s. The results are in {folder}.")
 
 
-def write_means(out: Path, outcomes: "Mapping[Cell, Sequence[Outcome]]") -> "Summary":
-    """Write summary.csv into the folder, and return the means."""
-    from ldprecover_experiments.studies.cell_file import replaced
-    from ldprecover_experiments.studies.tables import summarise, summary_csv
-
-    summary = summarise(outcomes)
-    replaced(out / "summary.csv", summary_csv(summary))
-    return summary
-
-
-def show(tables: "Iterable[Table]") -> None:
+def show(tables: "Iterable[TextTable]") -> None:
     """Print tables, each below its title."""
     out = console()
     for each in tables:

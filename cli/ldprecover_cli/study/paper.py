@@ -1,5 +1,6 @@
 """`study paper`: the tables and figures of the paper's evaluation."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -7,17 +8,7 @@ from typer import Argument
 
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import Column, Encoding, Least, Seed
-from ldprecover_cli.study.output import (
-    Data,
-    Jobs,
-    Output,
-    Trials,
-    Users,
-    run_missing,
-    running,
-    show,
-    write_means,
-)
+from ldprecover_cli.study.output import Data, Jobs, Output, Trials, Users, run_into, show
 
 _BRIEF = ("table1", "mse", "fg", "km")
 """Tables that `all` prints; the sweeps are pictures, and their means are in the file."""
@@ -56,47 +47,48 @@ def paper(
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
-    from ldprecover_experiments.simulation.datasets import dataset_of
+    from ldprecover_experiments import Results, dataset_of
     from ldprecover_experiments.simulation.drawing import check_matplotlib
-    from ldprecover_experiments.studies.cells import load_users_by_data
-    from ldprecover_experiments.studies.figures import draw_figures
-    from ldprecover_experiments.studies.paper import (
-        DATA_OF_FIGURES,
-        EXPERIMENTS,
-        FIGURES,
-        cells_of,
-    )
-    from ldprecover_experiments.studies.runs import Work
-    from ldprecover_experiments.studies.tables import tables
+    from ldprecover_experiments.studies.paper import FIGURES, STUDIES, PaperStudy
 
     check_matplotlib()  # before cells run for hours
-    with running(output):
-        named = names or ["all"]
-        shown = [experiment for name in named for experiment in FIGURES.get(name, (name,))]
-        selected = _selected(shown, tuple(EXPERIMENTS), tuple(FIGURES))
-        stand_ins = [DATA_OF_FIGURES.get(name) for name in named]
-        default = ("cities", "fire") if None in stand_ins else filter(None, stand_ins)
-        sources = data or dict.fromkeys(default)
-        datasets = [dataset_of(each, column, encoding=encoding, least=least) for each in sources]
-        users_by_data = load_users_by_data(datasets, users)
-        data_names = tuple(users_by_data)
-        cells = cells_of(selected, users_by_data, trials)
-        work = Work(users_by_data, seed)
-        summary = write_means(output, run_missing(output, jobs, cells, work))
-        draw_figures(selected, data_names, summary, output)
-        for name in selected:
-            if len(selected) < len(EXPERIMENTS) or name in _BRIEF:
-                show(tables(EXPERIMENTS[name], data_names, summary))
+    sources: list[str] = []
+    selected: list[str] = []
+    for name in names or ["all"]:
+        selected += _studies_of(name)
+        sources += data or FIGURES.get(name, {}).get("data", ["cities", "fire"])
+    datasets = [
+        dataset_of(source, column, encoding=encoding, least=least)
+        for source in dict.fromkeys(sources)
+    ]
+    options = {"users": users, "trials": trials, "seed": seed}
+    studies = [
+        PaperStudy.of({**keys, **options}, data=datasets)
+        for name, keys in STUDIES.items()
+        if name in selected
+    ]
+    with run_into(output, studies, jobs) as each_results:
+        rows = dict.fromkeys(row for results in each_results for row in results.cells)
+        means = Results("paper", list(rows)).to_csv()
+        (output / "summary.csv").write_text(means, encoding="utf-8")
+        for study, results in zip(studies, each_results, strict=True):
+            study.draw(results, output)
+            if len(studies) < len(STUDIES) or study.name in _BRIEF:
+                show(study.tables(results))
 
 
-def _selected(
-    names: list[str], available: tuple[str, ...], figures: tuple[str, ...]
-) -> tuple[str, ...]:
-    for name in names:
-        if name not in available and name != "all":
-            every = (*available, *figures)
-            near = close_to(name, every) or f"there are {', '.join(every)} and all"
-            if name.endswith(".toml"):
-                near = f"`ldprecover study run {name}` runs a study"
-            raise UsageError(f"there is no table or figure {name!r}; {near}")
-    return available if "all" in names else tuple(name for name in available if name in names)
+def _studies_of(name: str) -> Iterable[str]:
+    """Return the names of the studies of a table, a figure or all. Raises UsageError."""
+    from ldprecover_experiments.studies.paper import FIGURES, STUDIES
+
+    if name == "all":
+        return STUDIES
+    if name in FIGURES:
+        return FIGURES[name]["studies"]
+    if name in STUDIES:
+        return [name]
+    every = (*STUDIES, *FIGURES)
+    near = close_to(name, every) or f"there are {', '.join(every)} and all"
+    if name.endswith(".toml"):
+        near = f"`ldprecover study run {name}` runs a study"
+    raise UsageError(f"there is no table or figure {name!r}; {near}")

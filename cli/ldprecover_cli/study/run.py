@@ -8,7 +8,7 @@ from typer import Argument
 
 from ldprecover.sentences import counted
 from ldprecover_cli.output import note
-from ldprecover_cli.study.output import Jobs, Output, run_missing, running, show
+from ldprecover_cli.study.output import Jobs, Output, run_into, show
 
 
 def run(
@@ -35,17 +35,13 @@ def run(
 
     Example: ldprecover study run framing --output framing
     """
-    from ldprecover_experiments.studies.cell_file import replaced
-    from ldprecover_experiments.studies.results import Results
-    from ldprecover_experiments.studies.study import Study
+    from ldprecover_experiments import Study
 
     sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
-    with running(output):
-        study = Study.load(file)
-        note(study.cost)
-        outcomes = run_missing(output, jobs, study.cells, study.work)
-        results = Results(study.name, outcomes)
-        replaced(output / f"{file.stem}.json", results.to_json() + "\n")
+    study = Study.load(file)
+    note(study.cost)
+    with run_into(output, [study], jobs) as (results,):
+        (output / f"{file.stem}.json").write_text(f"{results.to_json()}\n", encoding="utf-8")
         show([results.table()])
         if any(row.fg is not None for row in results.outcomes):
             show([results.table(gains=True)])

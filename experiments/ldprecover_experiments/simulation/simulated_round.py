@@ -32,7 +32,7 @@ from ldprecover_experiments.simulation.poisoned_round import (
     Vector,
     own_targets,
 )
-from ldprecover_experiments.simulation.tables import Table
+from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_interface.notebook import data_frame
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class LabelledEstimates(ABC):
             + [f"{100 * column[i]:.2f} %" for column in columns.values()]
             for i in shown_items(columns, targets)
         ]
-        return Table(("item", *columns), rows, self._caption, len(columns))._repr_html_()
+        return TextTable(("item", *columns), rows, self._caption, len(columns))._repr_html_()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from ldprecover_interface.notebook import html_table
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A header and rows of strings; the last `numbers` columns are numbers."""
 
     columns: Sequence[str]

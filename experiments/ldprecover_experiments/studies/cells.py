@@ -7,7 +7,6 @@ if a method reads them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -60,45 +59,17 @@ class GenuineUsers(Dataset):
         return hashlib.sha256(self.counts.astype("<i8").tobytes()).hexdigest()[:8]
 
 
-def load_genuine_users(
-    source: Any, users: int | None = None, *, targets: int = TARGETS
-) -> GenuineUsers:
+def load_genuine_users(source: Any, users: int | None = None) -> GenuineUsers:
     """Return the genuine users of a data set.
 
     `source` is that of `dataset_of`. The default number of users is the paper's for a stand-in of
     its data, and that of the data otherwise. Another number keeps the proportions of the data.
-    Raises DatasetError, and ParameterError for fewer items than targets.
+    Raises DatasetError.
     """
     dataset = dataset_of(source)
     n = users or PAPER_USERS.get(dataset.name) or int(dataset.counts.sum())
-    if len(dataset.items) <= targets:
-        raise ParameterError(
-            f"{dataset.name} has {len(dataset.items)} items, too few for attacks with {targets} "
-            f"targets ({TARGETS} by default): give fewer targets"
-        )
     counts = Population.of(dataset, n, 0, "apportioned").counts
     return GenuineUsers(dataset.name, dataset.items, counts, dataset.source)
-
-
-def load_users_by_data(
-    sources: Iterable[Any],
-    users: int | None = None,
-    *,
-    targets: int = TARGETS,
-) -> dict[str, GenuineUsers]:
-    """Return the genuine users of several data sets, by the name of the data set.
-
-    Raises as `load_genuine_users` does, and ParameterError for two data sets of one name.
-    """
-    users_by_data: dict[str, GenuineUsers] = {}
-    for source in sources:
-        loaded = load_genuine_users(source, users, targets=targets)
-        if loaded.name in users_by_data:
-            raise ParameterError(
-                f"two data sets are called {loaded.name}: rename one, its name is in the results"
-            )
-        users_by_data[loaded.name] = loaded
-    return users_by_data
 
 
 @dataclass(frozen=True)
@@ -175,7 +146,7 @@ class RoundSimulation:
     def __init__(self, cell: Cell, genuine_users: GenuineUsers, seed: int) -> None:
         d = len(genuine_users.items)
         self.cell, self.genuine_users = cell, genuine_users
-        self.oracle = _oracle(cell.protocol, cell.epsilon, d)
+        self.oracle = oracle_of(cell.protocol, cell.epsilon, d)
         streams = map(np.random.default_rng, cell.seed(genuine_users, seed).spawn(5))
         secrets, self.genuine_rng, self.malicious_rng, self.earlier_rng, assigner = streams
         self.counts = assigner.binomial(genuine_users.counts, 1 / cell.questions)
@@ -184,6 +155,11 @@ class RoundSimulation:
             self.m = int(assigner.binomial(self.m, 1 / cell.questions))
         spec = cell.attack
         chosen = _targets(spec.targets or TARGETS, genuine_users.items, secrets)
+        if spec.targeted and len(chosen) == d:
+            raise ParameterError(
+                f"{genuine_users.name} has {d} items, and attacks need fewer targets ({TARGETS} by "
+                "default)"
+            )
         self.targets = chosen if spec.targeted else None
         self.attack = (
             spec.make(self.targets).resolve(genuine_users.items) if spec.malicious else None
@@ -264,7 +240,8 @@ def simulate_round(
     )
 
 
-def _oracle(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
+def oracle_of(protocol: str, epsilon: float, d: int) -> FrequencyOracle:
+    """Return the oracle of a protocol, or of HASH_ONLY. Raises ParameterError."""
     if protocol != HASH_ONLY:
         return frequency_oracle(protocol, epsilon, d)
     return _HashOnly(epsilon, d, default_hash_range(epsilon))

@@ -30,7 +30,7 @@ from ldprecover_experiments.studies.specs import MethodSpec
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodOutcome:
     """The errors of one estimate of a round, averages over its items.
 
     `mse` is the mean squared error, NaN for a method that rejects the round or fails; `refused` is
@@ -61,16 +61,12 @@ class Reference:
 
 GENUINE = Reference("genuine", lambda round_, eta: round_.f_genuine)
 POISONED = Reference("poisoned", lambda round_, eta: round_.poisoned.frequencies)
-UNIFORM = Reference(
-    "uniform", lambda round_, eta: np.full_like(round_.truth, 1 / round_.truth.size)
-)
-
 
 Estimator = Reference | MethodSpec
 """Anything that estimates the frequencies of a round."""
 
 
-def recovery_of(spec: MethodSpec, round_: PoisonedRound, eta: float | str = ETA) -> Recovery:
+def recovery_of(spec: MethodSpec, round_: PoisonedRound, eta: float = ETA) -> Recovery:
     """Return a method's recovery of a round. Raises ParameterError for one that does not fit."""
     history = []
     if spec.history:
@@ -79,7 +75,7 @@ def recovery_of(spec: MethodSpec, round_: PoisonedRound, eta: float | str = ETA)
     has_targets = spec.targets or "targets" in METHODS[spec.method].needs
     request = RecoveryRequest(
         spec.method,
-        eta=eta if spec.eta is None else round_.eta if spec.eta == "true" else spec.eta,
+        eta=_eta(spec, round_, eta),
         targets=known_targets(round_) if has_targets else (),
         malicious_model="custom" if spec.support else spec.malicious_model,
         support=round_.support if spec.support else None,
@@ -87,6 +83,15 @@ def recovery_of(spec: MethodSpec, round_: PoisonedRound, eta: float | str = ETA)
         history=history,
     )
     return round_.recover(request, with_reports=spec.reads)
+
+
+def _eta(spec: MethodSpec, round_: PoisonedRound, eta: float) -> float | str:
+    """Return the eta that a method assumes, where the study assumes `eta`."""
+    if spec.eta is None:
+        return eta
+    if spec.eta == "true":
+        return round_.eta
+    return spec.eta
 
 
 def known_targets(round_: PoisonedRound) -> Targets:
@@ -102,7 +107,7 @@ def known_targets(round_: PoisonedRound) -> Targets:
 
 def measure(
     round_: PoisonedRound, estimators: Iterable[Estimator], eta: float = ETA
-) -> Iterator[Outcome]:
+) -> Iterator[MethodOutcome]:
     """Yield the outcome of each estimator. `eta` is the assumed m/n."""
     for estimator in estimators:
         started, recovery = time.perf_counter(), None
@@ -113,16 +118,16 @@ def measure(
                 recovery = recovery_of(estimator, round_, eta)
                 frequencies = recovery.recovered
         except ParameterError as error:
-            yield Outcome(estimator.name, nan, refused=" ".join(str(error).split()))
+            yield MethodOutcome(estimator.name, nan, refused=" ".join(str(error).split()))
             continue
         seconds = time.perf_counter() - started
         squared, gain = errors(frequencies, round_.truth, round_.f_genuine, round_.targets)
         own = {} if recovery is None else _own_errors(round_, recovery)
-        yield Outcome(estimator.name, squared, gain, seconds=seconds, **own)
+        yield MethodOutcome(estimator.name, squared, gain, seconds=seconds, **own)
 
 
 def _own_errors(round_: PoisonedRound, recovery: Recovery) -> dict[str, Any]:
-    """Return the fields of an Outcome that a method has and a reference has not."""
+    """Return the fields of a MethodOutcome that a method has and a reference has not."""
     certainty = {}
     ran = METHODS.get(recovery.method)  # none if a method of a module has another name
     assumes = ran is not None and "malicious_model" in ran.uses

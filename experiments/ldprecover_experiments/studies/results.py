@@ -1,65 +1,50 @@
-"""The results of a study, as JSON, data frame, table and picture."""
+"""The results of a study, as JSON, CSV, data frame, table and picture."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from io import StringIO
+from math import isnan
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import Field, TypeAdapter
 
 from ldprecover import ParameterError
-from ldprecover_experiments.simulation.tables import Table
+from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
-from ldprecover_experiments.studies.figures import draw_results
-from ldprecover_experiments.studies.measures import Outcome
-from ldprecover_experiments.studies.tables import (
-    Summary,
-    shown,
-    shown_parameter,
-    summarise,
-)
+from ldprecover_experiments.studies.figures import draw_means
+from ldprecover_experiments.studies.means import MeanOutcome, Means, means_of
+from ldprecover_experiments.studies.measures import MethodOutcome
+from ldprecover_experiments.studies.rows import CellRow
 from ldprecover_interface.notebook import data_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_VARIED = ("data", "protocol", "epsilon", "beta", "eta", "questions")
-
-
-class _Row(BaseModel):
-    cell: Cell
-    outcomes: list[Outcome]
-
-
-class _Document(BaseModel):
-    name: str
-    cells: list[_Row]
+_VARIED = ("data", "protocol", "epsilon", "beta", "eta", "questions", "xi")
+_UNSTATED = {"questions": 1, "xi": 0.0}
+"""Values of parameters that titles leave out."""
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a study in order, each with one outcome for each method.
-
-    Raises ParameterError without cells.
-    """
+    """The cells of a study in order, at least one, each with one outcome for each method."""
 
     name: str
-    cells: Mapping[Cell, Sequence[Outcome]]
-
-    def __post_init__(self) -> None:
-        if not self.cells:
-            raise ParameterError("results are of at least one cell")
+    cells: Annotated[Sequence[CellRow], Field(min_length=1)]
 
     def __repr__(self) -> str:
         return f"Results({self.name}, {len(self.cells):,} cells, methods {', '.join(self.methods)})"
 
     @cached_property
-    def means(self) -> Summary:
+    def means(self) -> Means:
         """The means over the trials, by setting and method."""
-        return summarise(self.cells)
+        return means_of(self.cells)
 
     @property
     def varied(self) -> list[str]:
@@ -72,9 +57,9 @@ class Results:
         return list(dict.fromkeys(outcome.method for outcome in self.outcomes))
 
     @property
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[MethodOutcome]:
         """The outcomes of all cells, in order."""
-        return [outcome for outcomes in self.cells.values() for outcome in outcomes]
+        return [outcome for row in self.cells for outcome in row.outcomes]
 
     @property
     def refusals(self) -> dict[tuple[str, str], int]:
@@ -85,73 +70,86 @@ class Results:
 
     def to_json(self) -> str:
         """Return the results as one JSON object; the error of a method that refuses is null."""
-        rows = [_Row(cell=cell, outcomes=list(outcomes)) for cell, outcomes in self.cells.items()]
-        return _Document(name=self.name, cells=rows).model_dump_json(exclude_none=True)
+        return _JSON.dump_json(self, exclude_none=True).decode()
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
+    @staticmethod
+    def from_json(text: str | bytes) -> Results:
         """Return what `to_json` wrote. Raises ParameterError for anything else."""
         try:
-            document = _Document.model_validate_json(text)
-            return cls(document.name, {row.cell: row.outcomes for row in document.cells})
+            return _JSON.validate_json(text)
         except ValueError as error:
             raise ParameterError(f"these are not the results of a study: {error}") from error
+
+    def to_csv(self) -> str:
+        """Return the means as CSV: a row for each setting and method, four significant digits."""
+        text = StringIO()
+        writer = csv.DictWriter(text, list(self._mean_records[0]), lineterminator="\n")
+        writer.writeheader()
+        for record in self._mean_records:
+            writer.writerow(
+                {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in record.items()}
+            )
+        return text.getvalue()
 
     def to_frame(self, *, means: bool = False) -> Any:
         """Return a pandas data frame with a row for each cell and method.
 
-        Its columns are the fields of Cell and Outcome, and the model of the attack. With `means` it
-        has a row for each setting and method: the number of trials, the means over them of `mse`,
-        `fg` and `malicious_mse`, and of `mse` the standard deviation between trials `mse_sd` and
-        the standard error of the mean `mse_se`, None for one trial. Raises ImportError without
-        pandas.
+        Its columns are the fields of Cell and MethodOutcome, and the model of the attack. With
+        `means` it has a row for each setting and method: the number of trials, the means over them
+        of `mse`, `fg` and `malicious_mse`, and of `mse` the standard deviation between trials
+        `mse_sd` and the standard error of the mean `mse_se`, None for one trial. Raises ImportError
+        without pandas.
         """
-        if means:
-            averages = [
-                cell.columns
-                | {"method": method}
-                | asdict(mean)
-                | {"mse_se": mean.mse_sd and mean.mse_sd / mean.trials**0.5}
-                for cell, by_method in self.means.items()
-                for method, mean in by_method.items()
-            ]
-            return data_frame(
-                {name: [row[name] for row in averages] for name in averages[0] if name != "trial"}
-            )
-        rows = [
-            cell.columns | asdict(outcome)
-            for cell, outcomes in self.cells.items()
-            for outcome in outcomes
-        ]
-        return data_frame({name: [row[name] for row in rows] for name in rows[0]})
+        records = self._mean_records if means else self._records
+        return data_frame({name: [record[name] for record in records] for name in records[0]})
 
-    def table(self, *, gains: bool = False) -> Table:
+    def table(self, *, gains: bool = False, headers: Mapping[str, str] | None = None) -> TextTable:
         """Return the mean errors, or frequency gains, of every method: a row for each setting.
 
-        Only parameters that vary have a column. Settings without targets have no gains.
+        Only parameters that vary have a column. Settings without targets have no gains. `headers`
+        are those of the methods to show, by default of all their names.
         """
+        headers = headers or {method: method for method in self.methods}
         varied = self.varied
         rows = []
         for cell, means in self.means.items():
             if gains and all(mean.fg is None for mean in means.values()):
                 continue
-            row = [*(shown_parameter(getattr(cell, key)) for key in varied), cell.label]
-            rows.append([*row, *(shown(means.get(method), gains=gains) for method in self.methods)])
+            row = [*(_shown_parameter(getattr(cell, key)) for key in varied), cell.label]
+            rows.append([*row, *(_shown(means.get(method), gains=gains) for method in headers)])
         title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
-        return Table((*varied, "attack", *self.methods), rows, title, len(self.methods))
+        return TextTable((*varied, "attack", *headers.values()), rows, title, len(headers))
 
     def plot(self, number: str = "mse") -> Figure:
         """Return a matplotlib figure: a panel for each data set, protocol and parameter but one.
 
         `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
         """
-        return draw_results(self.means, self.varied, number)
+        if number not in ("mse", "fg"):
+            raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
+        return draw_means(self.means, self.varied, number, {name: {} for name in self.methods})
 
     def _repr_html_(self) -> str:
         tables = [self.table()]
         if any(outcome.fg is not None for outcome in self.outcomes):
             tables.append(self.table(gains=True))
         return "".join(table._repr_html_() for table in tables)
+
+    @property
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            row.cell.columns | asdict(outcome) for row in self.cells for outcome in row.outcomes
+        ]
+
+    @cached_property
+    def _mean_records(self) -> list[dict[str, Any]]:
+        records = []
+        for cell, by_method in self.means.items():
+            setting = cell.columns
+            del setting["trial"]
+            for method, mean in by_method.items():
+                records.append(setting | {"method": method} | asdict(mean))
+        return records
 
     @property
     def _attacked(self) -> list[Cell]:
@@ -162,9 +160,29 @@ class Results:
         """The parameters that do not vary, and the number of trials, as text."""
         first = self._attacked[0]
         parts = [
-            f"{key} {shown_parameter(getattr(first, key))}"
+            f"{key} {_shown_parameter(getattr(first, key))}"
             for key in _VARIED
-            if key not in self.varied and (key != "questions" or first.questions > 1)
+            if key not in self.varied and getattr(first, key) != _UNSTATED.get(key)
         ]
         trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
         return ", ".join([*parts, f"{trials} trial{'' if trials == 1 else 's'}"])
+
+
+_JSON = TypeAdapter(Results)
+
+
+def _shown(mean: MeanOutcome | None, *, gains: bool) -> str:
+    """Return the mean error, or gain, as text; empty without a mean.
+
+    An error has two digits, so that tables fit 80 columns.
+    """
+    if mean is None:
+        return ""
+    if gains:
+        return "" if mean.fg is None else f"{round(mean.fg, 2) + 0.0:.2f}"
+    return "refused" if isnan(mean.mse) else re.sub("e-0?", "e-", f"{mean.mse:.1e}")
+
+
+def _shown_parameter(value: object) -> str:
+    """Return a parameter as text, a number without trailing zeros."""
+    return f"{value:g}" if isinstance(value, float) else str(value)

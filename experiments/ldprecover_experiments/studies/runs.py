@@ -1,124 +1,92 @@
-"""Runs of cells in this process or in several."""
+"""Runs of cells, in this process or in several."""
 
-import hashlib
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import islice
+from concurrent.futures import as_completed
+from dataclasses import replace
+from functools import partial
 
 from ldprecover_attacker.plugins import load_keys, loaded_keys
-from ldprecover_experiments.simulation.parameters import malicious_users
 from ldprecover_experiments.studies.cells import Cell, GenuineUsers, simulate_round
+from ldprecover_experiments.studies.evaluation import estimators
 from ldprecover_experiments.studies.measures import (
     GENUINE,
     POISONED,
     Estimator,
-    Outcome,
+    MethodOutcome,
     measure,
 )
-from ldprecover_experiments.studies.paper import estimators
 from ldprecover_experiments.studies.processes import processes
+from ldprecover_experiments.studies.rows import CellRow
 from ldprecover_experiments.studies.specs import MethodSpec
 
-Done = list[tuple[Cell, list[Outcome]]]
+Task = Callable[[], list[CellRow]]
+"""Runs some cells; an interruption loses one task for each process."""
 
-_TASK = 10
+_CELLS = 10
 """Cells of a task if no method reads reports; else a task is one cell."""
-_QUEUED = 2
-"""Tasks queued for each worker, so that no worker waits for this process."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """The work on each cell: the users, the seed and the methods to measure.
+def tasks_of(
+    rows: Sequence[CellRow],
+    users_by_data: Mapping[str, GenuineUsers],
+    methods: Sequence[MethodSpec],
+) -> list[Task]:
+    """Return the tasks that run these rows with these methods."""
+    size = 1 if any(spec.reads_reports for spec in methods) else _CELLS
+    return [
+        partial(_run_rows, rows[start : start + size], users_by_data, methods)
+        for start in range(0, len(rows), size)
+    ]
 
-    Without `methods` they are those of the paper's evaluation.
+
+def run_tasks(
+    tasks: Sequence[Task], jobs: int, on_finishing: Callable[[], None]
+) -> Generator[list[CellRow], None, None]:
+    """Yield the rows of each task with their outcomes, in any order.
+
+    One job runs in this process. Worker processes ignore Ctrl-C and end when the iterator is
+    closed; `on_finishing` is called if that has to wait for their tasks. Raises ExperimentError if
+    a process ends.
     """
-
-    users_by_data: Mapping[str, GenuineUsers]
-    seed: int
-    methods: Sequence[MethodSpec] = ()
-
-    @property
-    def reads_reports(self) -> bool:
-        """Whether some method reads the reports, so that all are made."""
-        return any(spec.reads_reports for spec in self.methods)
-
-    def reports(self, cell: Cell) -> int:
-        """Return the number of reports to make, on average over the assignments of a form.
-
-        All other counts are drawn from their law.
-        """
-        n, reads = self.users_by_data[cell.data].n, self.reads_reports
-        m = malicious_users(n, cell.beta) if reads or cell.attack.model == "crafted" else 0
-        m //= cell.questions if cell.assign == "ticket" else 1
-        return m + n // cell.questions if reads else m
-
-    @cached_property
-    def variant(self) -> str:
-        """The key of these methods in a file of cells: the hash of their JSON."""
-        if not self.methods:
-            return "paper"
-        lines = [
-            spec.model_dump_json(exclude=None if spec.code else {"code"}) for spec in self.methods
-        ]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-    def run(self, cell: Cell) -> list[Outcome]:
-        """Simulate one cell and measure every method on it."""
-        round_ = simulate_round(
-            cell,
-            self.users_by_data[cell.data],
-            self.seed,
-            reports=self.reads_reports,
-            earlier=any(spec.history for spec in self.methods),
-        )
-        chosen: Iterable[Estimator] = estimators(round_, cell.xi, cell.trial)
-        if self.methods:
-            chosen = (GENUINE, POISONED, *self.methods)
-        return list(measure(round_, chosen, cell.eta))
-
-
-def run_cells(
-    cells: Sequence[Cell],
-    work: Work,
-    jobs: int,
-    on_finishing: Callable[[], None] = lambda: None,
-) -> Generator[Done, None, None]:
-    """Yield the cells with their outcomes, in any order.
-
-    One job runs them in this process, more in worker processes. These ignore Ctrl-C and end when
-    the iterator is closed; `on_finishing` is called if that has to wait for running cells. Raises
-    ExperimentError if a process ends.
-    """
-    waiting = iter(tasks_of(cells, 1 if work.reads_reports else _TASK))
-    if jobs == 1:
-        yield from (_run(work, task) for task in waiting)
+    if jobs <= 1:
+        yield from (task() for task in tasks)
         return
     with processes(jobs, partial(load_keys, loaded_keys()), on_finishing) as executor:
-        pending: set[Future[Done]] = set()
-        while True:
-            free = _QUEUED * jobs - len(pending)
-            pending |= {executor.submit(_run, work, task) for task in islice(waiting, max(0, free))}
-            if not pending:
-                return
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
+        for future in as_completed([executor.submit(task) for task in tasks]):
+            yield future.result()
 
 
-def tasks_of(cells: Sequence[Cell], size: int = _TASK) -> list[Sequence[Cell]]:
-    """Return the cells in lists of `size`: an interruption loses one list for each process."""
-    return [cells[start : start + size] for start in range(0, len(cells), size)]
-
-
-def _run(work: Work, task: Sequence[Cell]) -> Done:
+def _run_rows(
+    rows: Sequence[CellRow],
+    users_by_data: Mapping[str, GenuineUsers],
+    methods: Sequence[MethodSpec],
+) -> list[CellRow]:
     done = []
-    for cell in task:
+    for row in rows:
         try:
-            done.append((cell, work.run(cell)))
+            outcomes = run_cell(row.cell, users_by_data[row.cell.data], row.seed, methods)
         except Exception as error:
-            error.add_note(f"in the cell {cell.columns}")
+            error.add_note(f"in the cell {row.cell.columns}")
             raise
+        done.append(replace(row, outcomes=outcomes))
     return done
+
+
+def run_cell(
+    cell: Cell, genuine_users: GenuineUsers, seed: int, methods: Sequence[MethodSpec]
+) -> list[MethodOutcome]:
+    """Simulate one cell and measure methods on it; without any, those of the paper's evaluation."""
+    round_ = simulate_round(
+        cell,
+        genuine_users,
+        seed,
+        reports=any(spec.reads_reports for spec in methods),
+        earlier=any(spec.history for spec in methods),
+    )
+    if methods:
+        chosen: Iterable[Estimator] = (GENUINE, POISONED, *methods)
+    else:
+        chosen = estimators(round_, cell.xi, cell.trial)
+    return list(measure(round_, chosen, cell.eta))

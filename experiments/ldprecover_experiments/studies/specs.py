@@ -1,11 +1,11 @@
-"""The attacks and methods of a study. Each is a Pydantic model; its JSON identifies it."""
+"""The attacks, methods and data files of a study. The JSON of attack and method identifies it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,7 +17,9 @@ from ldprecover.plugins import METHOD_REGISTRY, ensure, name_of
 from ldprecover.recovery import METHODS, Method, RecoveryRequest
 from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
 from ldprecover_attacker.plugins import ATTACK_REGISTRY
-from ldprecover_experiments.validation import Form, suggestion
+from ldprecover_client import Dataset
+from ldprecover_experiments.simulation.datasets import NAMES, dataset_of
+from ldprecover_experiments.validation import OneOrMore, StrictModel, suggestion
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
 """The ways to make a malicious report: see AttackSpec."""
@@ -26,16 +28,16 @@ _OF_NO_ATTACK = {"none": "none", "honest": "input"}
 """The report models of no further users, and of further honest users."""
 
 
-class AttackSpec(Form):
+class AttackSpec(StrictModel):
     """An attack, how its reports are made, and its options; the name "none" is no attack.
 
     The model "one-hot" is a report that supports exactly its item (the paper's), "sampled" is its
     item encoded and not perturbed, "crafted" is the attack's own report, "input" is perturbed
     honestly. `targets` is the number of targets, which each trial draws (default 10), or their
-    labels. `label` is what results call the attack. The other options are those of
-    `ldprecover_attacker.make_attack`. A name "module:name" is that of an Attack or a function in an
-    importable module, as `attack_class` takes it; `code` is then the digest of the module's file.
-    Raises ParameterError.
+    labels. `protocols` are those of the study that the attack is run on, None for all. `label` is
+    what results call the attack. The other options are those of `ldprecover_attacker.make_attack`.
+    A name "module:name" is that of an Attack or a function in an importable module, as
+    `attack_class` takes it; `code` is then the digest of the module's file. Raises ParameterError.
 
         AttackSpec(name="apa", targets=5, each=2)
     """
@@ -58,6 +60,7 @@ class AttackSpec(Form):
     item: int | str | None = None
     against: str | None = None
     label: str | None = None
+    protocols: OneOrMore[str] | None = Field(default=None, exclude=True)
     code: str | None = Field(default_factory=lambda data: _digest(data["name"]))
 
     @field_validator("name")
@@ -144,7 +147,7 @@ def _title(fields: dict[str, Any]) -> str:
     return f"{fields['method']} ({', '.join(stated)})" if stated else str(fields["method"])
 
 
-class MethodSpec(Form):
+class MethodSpec(StrictModel):
     """A method of METHODS, or by "module:name", and its knowledge of the attack.
 
     `eta` None is the one of the run, "true" the round's own m/n. With `targets` the method knows
@@ -191,3 +194,26 @@ class MethodSpec(Form):
         """Whether the method uses the reports if they are kept."""
         method = METHODS[self.method]
         return "reports" in method.needs or (self.reads and "reports" in method.better_with)
+
+
+class DataFile(StrictModel):
+    """A data file of a study, and how `dataset_of` reads it."""
+
+    owner: ClassVar[str] = "data"
+    file: str
+    column: str | None = None
+    encoding: str = "utf-8"
+    least: int = 1
+
+
+def dataset_in(folder: Path, source: Any) -> Dataset:
+    """Return the data set of a source; files are relative to the folder. Raises DatasetError."""
+    if isinstance(source, Mapping) and any(isinstance(each, str) for each in source.values()):
+        file = DataFile.of_mapping(source)
+        options = file.model_dump(exclude={"file"})
+        return dataset_of(folder / file.file, **options)
+    if isinstance(source, tuple):
+        return dataset_of(*source)
+    if isinstance(source, str) and source not in NAMES:
+        return dataset_of(folder / source)
+    return dataset_of(source)

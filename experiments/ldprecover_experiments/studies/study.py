@@ -11,79 +11,44 @@ methods = ["norm-sub", "ldprecover", {method = "ldprecover", targets = true, nam
 
 from __future__ import annotations
 
-import math
+import hashlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic import Field, PlainValidator
 
-from ldprecover import ParameterError, frequency_oracle
+from ldprecover import ParameterError
 from ldprecover._checks import check_whole
 from ldprecover.plugins import OBJECTS, PROTOCOL_REGISTRY, ensure
 from ldprecover.recovery import RecoveryRequest
-from ldprecover_experiments.simulation.datasets import NAMES, dataset_of
+from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.simulation.parameters import (
     BETA,
     EPSILON,
     ETA,
-    TARGETS,
     malicious_users,
 )
 from ldprecover_experiments.studies.cells import (
     Cell,
     GenuineUsers,
     RoundSimulation,
-    load_users_by_data,
+    load_genuine_users,
+    oracle_of,
 )
-from ldprecover_experiments.studies.measures import Outcome
-from ldprecover_experiments.studies.paper import PROTOCOLS
 from ldprecover_experiments.studies.results import Results
-from ldprecover_experiments.studies.runs import Work, run_cells
-from ldprecover_experiments.studies.specs import AttackSpec, MethodSpec
-from ldprecover_experiments.validation import Form, OneOrMore, listed
+from ldprecover_experiments.studies.rows import CellRow, RowFile
+from ldprecover_experiments.studies.runs import Task, run_tasks, tasks_of
+from ldprecover_experiments.studies.specs import AttackSpec, MethodSpec, dataset_in
+from ldprecover_experiments.validation import OneOrMore, StrictModel, listed
 
-
-class DataForm(Form):
-    """A data file of a study, and how `dataset_of` reads it."""
-
-    owner: ClassVar[str] = "data"
-    file: str
-    column: str | None = None
-    encoding: str = "utf-8"
-    least: int = 1
-
-
-def _plain_name(name: str) -> str:
-    plain = name.isprintable() and not name.isspace() and not set(name) & set("/\\")
-    if not plain or name in ("", ".", ".."):
-        raise ParameterError(f"name must be a plain file name, without a folder, not {name!r:.40}")
-    return name
-
-
-def _source(source: Any, folder: Path = Path()) -> Any:
-    """Return a source of `dataset_of`; files are relative to the folder. Raises DatasetError."""
-    if isinstance(source, Mapping) and any(isinstance(each, str) for each in source.values()):
-        form = DataForm.of_mapping(source)
-        options = form.model_dump(exclude={"file"})
-        return dataset_of(folder / form.file, **options)
-    if isinstance(source, tuple):
-        return dataset_of(*source)
-    if isinstance(source, str):
-        return source if source in NAMES else folder / source
-    return source if isinstance(source, Path) else dataset_of(source)
-
-
-def _eta(eta: Any) -> Any:
-    if isinstance(eta, str):
-        raise ParameterError(
-            f"eta of a study must be numbers, not {eta!r}: methods take such an eta"
-        )
-    return eta
+PROTOCOLS = ("grr", "oue", "olh")
+"""The paper's."""
 
 
 _PRESETS = Path(__file__).parent / "presets"
@@ -95,28 +60,27 @@ MAX_CELLS = 1_000_000
 """Limit of a study; the fastest cells take some hours then."""
 
 
-class Study(Form):
+class Study(StrictModel):
     """Every combination of attacks, protocols, data sets and parameters, with every method.
 
-    `data` holds sources of `dataset_of`, or pairs of a source and its column. `attacks` and
-    `methods` are names, functions, objects, mappings or specifications. `users` None is the paper's
-    number for its stand-ins, and that of the data otherwise. `name` is a plain file name. Values
-    must be distinct, and a study has at most MAX_CELLS cells. Raises ParameterError and
-    DatasetError.
+    `data` holds sources of `dataset_of`. `attacks` and `methods` are names, functions, objects,
+    mappings or specifications. `users` None is the paper's number for its stand-ins, and that of
+    the data otherwise. Values must be distinct, and a study has at most MAX_CELLS cells. Raises
+    ParameterError and DatasetError.
 
         study = Study.of({"attacks": "mga", "methods": "norm-sub", "users": 500, "trials": 2})
         study.run().to_frame()
     """
 
     owner: ClassVar[str] = "a study"
-    name: Annotated[str, AfterValidator(_plain_name)] = "study"
+    name: str = "study"
     methods: OneOrMore[Annotated[MethodSpec, PlainValidator(MethodSpec.of_mapping)]]
     attacks: OneOrMore[Annotated[AttackSpec, PlainValidator(AttackSpec.of_mapping)]]
-    data: OneOrMore[Annotated[Any, PlainValidator(_source)]] = ("cities",)
+    data: OneOrMore[Any] = ("cities",)
     protocols: OneOrMore[str] = PROTOCOLS
     epsilon: OneOrMore[float] = (EPSILON,)
     beta: OneOrMore[float] = (BETA,)
-    eta: OneOrMore[Annotated[float, BeforeValidator(_eta)]] = (ETA,)
+    eta: OneOrMore[float] = (ETA,)
     questions: OneOrMore[Annotated[int, Field(ge=1, le=50)]] = (1,)
     assign: OneOrMore[Literal["ticket", "client"]] = ("ticket",)
     users: Annotated[int, Field(ge=1)] | None = None
@@ -153,11 +117,12 @@ class Study(Form):
     ) -> Self:
         """Return the study of a mapping with the keys of a TOML file.
 
-        `data` replaces its data sets: a source of `dataset_of`, or a list of them. Raises
-        ParameterError and DatasetError.
+        Files are relative to the folder. `data` replaces the data sets: a source of `dataset_of`,
+        or a list of sources and of pairs of a source and its column. Raises ParameterError and
+        DatasetError.
         """
         own = document.get("data", "cities") if data is None else data
-        sources = [_source(source, folder or Path()) for source in listed(own)]
+        sources = [dataset_in(folder or Path(), source) for source in listed(own)]
         return cls.of_mapping({**document, "data": sources})
 
     def model_post_init(self, context: Any, /) -> None:
@@ -172,15 +137,10 @@ class Study(Form):
         for key in ("protocols", "epsilon", "beta", "eta", "questions", "assign"):
             _check_once(key, getattr(self, key))
         _check_once("attacks", [f"{spec}, {spec.model}" for spec in self.attacks])
-        if self._number > MAX_CELLS:
-            raise ParameterError(
-                f"a study has at most {MAX_CELLS:,} cells, not {self._number:,}: give fewer "
-                "trials, or fewer values"
-            )
         for protocol in self.protocols:
             ensure(protocol, PROTOCOL_REGISTRY)
         for protocol, epsilon in product(self.protocols, self.epsilon):
-            frequency_oracle(protocol, epsilon, 2)  # raises for an epsilon outside its range
+            oracle_of(protocol, epsilon, 2)  # raises for an epsilon outside its range
         for eta in self.eta:
             RecoveryRequest("ldprecover", eta=eta)  # raises for an eta outside its range
         for beta in self.beta:
@@ -189,16 +149,9 @@ class Study(Form):
     @cached_property
     def users_by_data(self) -> dict[str, GenuineUsers]:
         """The users of each data set, by its name. Raises DatasetError and ParameterError."""
-        counts = [spec.targets or TARGETS for spec in self.attacks if spec.targeted]
-        targets = max((r if isinstance(r, int) else len(r) for r in counts), default=1)
-        return load_users_by_data(self.data, self.users, targets=targets)
-
-    @property
-    def _number(self) -> int:
-        """The number of cells."""
-        attacks = sum(1 if spec.name == "none" else len(self.beta) for spec in self.attacks)
-        values = (self.data, self.protocols, self.epsilon, self.eta, self.questions, self.assign)
-        return attacks * math.prod(map(len, values)) * self.trials
+        users = [load_genuine_users(source, self.users) for source in self.data]
+        _check_once("data", [each.name for each in users])
+        return {each.name: each for each in users}
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -213,40 +166,69 @@ class Study(Form):
     @cached_property
     def _settings(self) -> list[Cell]:
         """The first trial of every setting. Raises as `cells` does."""
-        every = []
+        settings: list[Cell] = []
         for data, protocol, spec in product(self.users_by_data, self.protocols, self.attacks):
+            if protocol not in (spec.protocols or self.protocols):
+                continue
+            attack = spec.model_copy(update={"protocols": None})
             beta = (0.0,) if spec.name == "none" else self.beta
-            cells = [
-                Cell(data, protocol, spec, *parameters)
-                for parameters in product(beta, self.epsilon, self.eta, self.questions, self.assign)
-            ]
-            self._check(cells[0])
-            every += cells
-        return every
+            first = len(settings)
+            for values in product(beta, self.epsilon, self.eta, self.questions, self.assign):
+                settings.append(Cell(data, protocol, attack, *values))
+                if len(settings) * self.trials > MAX_CELLS:
+                    raise ParameterError(
+                        f"a study has at most {MAX_CELLS:,} cells: give fewer trials, or fewer "
+                        "values"
+                    )
+            self._check(settings[first])
+        return settings
 
     def _check(self, cell: Cell) -> None:
         """Raise ParameterError for an attack that this protocol cannot have."""
         try:
             simulation = RoundSimulation(cell, self.users_by_data[cell.data], self.seed)
-            if cell.attack.model == "crafted" or self.work.reads_reports:
+            if cell.attack.model == "crafted" or self.reads_reports:
                 simulation.malicious_reports(1)  # raises for a model without reports
         except ParameterError as error:
             subject = f"the attack {cell.attack}" if cell.attack.malicious else "no attack"
             raise ParameterError(f"{subject} on {cell.protocol} reports: {error}") from error
 
     @property
-    def work(self) -> Work:
-        """The work on each cell."""
-        return Work(self.users_by_data, self.seed, tuple(self.methods))
+    def reads_reports(self) -> bool:
+        """Whether some method reads the reports, so that all are made."""
+        return any(spec.reads_reports for spec in self.methods)
+
+    def _reports(self, cell: Cell) -> int:
+        """Return the number of reports to make, on average over the assignments of a form."""
+        n = self.users_by_data[cell.data].n
+        is_made = self.reads_reports or cell.attack.model == "crafted"
+        m = malicious_users(n, cell.beta) if is_made else 0
+        if cell.assign == "ticket":
+            m //= cell.questions
+        return m + n // cell.questions if self.reads_reports else m
 
     @property
     def cost(self) -> str:
         """A sentence with the numbers of cells, recoveries and reports to make."""
-        reports = sum(map(self.work.reports, self._settings)) * self.trials
+        number = len(self._settings) * self.trials
+        reports = sum(map(self._reports, self._settings)) * self.trials
         return (
-            f"{self.name}: {self._number:,} cells, {self._number * len(self.methods):,} "
+            f"{self.name}: {number:,} cells, {number * len(self.methods):,} "
             f"recoveries, {reports:,} reports to make; all other counts are drawn from their law."
         )
+
+    @property
+    def rows(self) -> list[CellRow]:
+        """The row of every cell, without outcomes; that of methods has the hash of their JSON."""
+        specs = [
+            spec.model_dump_json(exclude=None if spec.code else {"code"}) for spec in self.methods
+        ]
+        methods = hashlib.sha256("\n".join(specs).encode()).hexdigest()[:16]
+        rows = []
+        for cell in self.cells:
+            users = self.users_by_data[cell.data]
+            rows.append(CellRow(cell, users.digest, users.n, self.seed, methods))
+        return rows
 
     def run(
         self, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
@@ -256,15 +238,46 @@ class Study(Form):
         Functions and objects that no module's file has by name run in this process. A script with
         several jobs needs `if __name__ == "__main__":`. Raises ExperimentError and ParameterError.
         """
-        check_whole("jobs", jobs, 1)
-        outcomes: dict[Cell, list[Outcome]] = {}
-        cells = self.cells
-        if OBJECTS.keys() & {*(a.name for a in self.attacks), *(m.method for m in self.methods)}:
+        return run_studies([self], jobs, progress)[0]
+
+
+def run_studies(
+    studies: Sequence[Study],
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    file: RowFile | None = None,
+    on_finishing: Callable[[], None] = lambda: None,
+) -> list[Results]:
+    """Run every cell that the file lacks in `jobs` processes; return the results of each study.
+
+    `on_finishing` is called if an interruption has to wait for running cells. Raises as `Study.run`
+    does.
+    """
+    check_whole("jobs", jobs, 1)
+    file = file or RowFile()
+    tasks: list[Task] = []
+    queued = set(file.rows)
+    for study in studies:
+        missing = [row for row in study.rows if row not in queued]
+        queued.update(missing)
+        tasks += tasks_of(missing, study.users_by_data, study.methods)
+        names = {*(a.name for a in study.attacks), *(m.method for m in study.methods)}
+        if not names.isdisjoint(OBJECTS):
             jobs = 1
-        for some in run_cells(cells, self.work, min(jobs, len(cells))):
-            outcomes.update(some)
-            progress(len(outcomes), len(cells))
-        return Results(self.name, {cell: outcomes[cell] for cell in cells})
+    done, total = 0, len(queued) - len(file.rows)
+    progress(done, total)
+    with closing(run_tasks(tasks, min(jobs, len(tasks)), on_finishing)) as finished:
+        try:
+            for rows in finished:
+                file.add(rows)
+                done += len(rows)
+                progress(done, total)
+        except (KeyboardInterrupt, SystemExit, ExperimentError) as stopped:
+            if file.file is not None:
+                stopped.add_note(f"{done} of {total} cells were run; the same command continues")
+            raise
+    return [Results(study.name, [file.rows[row] for row in study.rows]) for study in studies]
 
 
 def _check_once(key: str, values: Sequence[Any]) -> None:
