@@ -281,8 +281,8 @@ class Option:
     """An option of one method, with its default: a number in an inclusive range, or one of
     `choices`. Raises ParameterError for a default without its range or choices.
 
-        Option("least", 4, 2, 12, "Items of the smallest sets looked at")
-        Option("match", "any", meaning="Targets that a report must support", choices=("any", "all"))
+        Option("least", default=4, low=2, high=12, meaning="Items of the smallest sets")
+        Option("match", default="any", meaning="Targets to support", choices=("any", "all"))
     """
 
     name: str
