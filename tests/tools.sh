@@ -1,24 +1,46 @@
 #!/bin/sh
 # Sees that the tools are there with which the tests read what deploy/ holds, the browser and Node that run what is
-# written in JavaScript, the proxy of deploy/, and a pooler. Where one is missing it is installed from Debian, by root
-# and where no service would be started along with it; else the tests that need it are skipped.
+# written in JavaScript, the proxy of deploy/, and a pooler. Where one is missing it is installed from Debian or Ubuntu:
+# by root where no service would be started along with it, and in CI by whoever may use sudo. Else the tests that need
+# it are skipped; in CI those of the proxy and the pooler fail.
 set -eu
 
 missing=
-command -v chromium-headless-shell >/dev/null || missing="$missing chromium-headless-shell"
-command -v node >/dev/null || missing="$missing nodejs"
-command -v promtool >/dev/null || missing="$missing prometheus"
-command -v systemd-analyze >/dev/null || missing="$missing systemd"
-[ -x /usr/sbin/nginx ] || command -v nginx >/dev/null || missing="$missing nginx-light"
-[ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || missing="$missing pgbouncer"
+need() { # adds the package, unless one of the programs that follow is there
+    package=$1
+    shift
+    for program; do
+        if command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ]; then return; fi
+    done
+    missing="$missing $package"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo --non-interactive "$@"; fi
+}
+
+may_install() {
+    if ! command -v apt-get >/dev/null; then return 1; fi
+    if [ "${CI:-}" = true ]; then as_root true; else [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ]; fi
+}
+
+need chromium-headless-shell chromium-headless-shell chromium chromium-browser google-chrome
+need nodejs node
+need prometheus promtool
+need systemd systemd-analyze
+need nginx-light nginx
+need pgbouncer pgbouncer
 [ -n "$missing" ] || exit 0
 
-if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/dev/null; then
+if may_install 2>/dev/null; then
     echo "Installing Debian's$missing for the tests ..."
-    export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1  # at which no service is started
     log=$(mktemp)
+    # At runlevel 1 no service is started.
     # shellcheck disable=SC2086  # a list of packages
-    if { apt-get update -qq && apt-get install -qq --no-install-recommends $missing; } >"$log" 2>&1 </dev/null; then
+    if {
+        as_root apt-get update -qq &&
+            as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -qq --no-install-recommends $missing
+    } >"$log" 2>&1 </dev/null; then
         rm "$log"
         exit 0
     fi

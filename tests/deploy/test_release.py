@@ -68,10 +68,21 @@ def test_an_image_of_two_architectures_says_what_it_is_made_of() -> None:
 
 
 def test_every_action_is_pinned_by_its_commit() -> None:
-    for workflow in ("ci.yml", "release.yml"):
-        uses = re.findall(r"uses: (.*)", (WORKFLOWS / workflow).read_text())
+    for workflow in WORKFLOWS.glob("*.yml"):
+        uses = re.findall(r"uses: (.*)", workflow.read_text())
         assert uses
         assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", action) for action in uses), uses
+
+
+def test_workflows_beside_the_release_run_make_alone() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    nightly = yaml.safe_load((WORKFLOWS / "nightly.yml").read_text())["jobs"]["run"]["strategy"]
+    commands = [f"make {target}" for target in nightly["matrix"]["target"]]
+    for workflow in ("ci.yml", "docs.yml", "nightly.yml"):
+        commands += re.findall(r"- run: (.*)", (WORKFLOWS / workflow).read_text())
+    commands.remove("make ${{ matrix.target }}")
+    commands.remove(".ci/run")
+    assert {word for command in commands for word in command.split()} <= {"make"} | targets
 
 
 def test_the_oldest_and_the_newest_python_are_tested() -> None:
