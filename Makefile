@@ -81,7 +81,7 @@ USUAL := -m "not statistical"
 # Workers fill the processors: further threads of linear algebra would compete with them.
 quick test statistical coverage: export OPENBLAS_NUM_THREADS = 1
 
-# Unit tests without servers, databases and statistics. Each test that takes seconds has a mark; files
+# Unit tests without servers, databases and statistics. Each test of a second or more has a mark; files
 # that import more than QUICK_TOOLS are left out.
 QUICK ?= $(addprefix tests/core/,crafting estimation planning protocols reports rounds test_items.py \
 	test_package.py test_reprs.py) tests/attacker tests/interface tests/test_tools.py \
@@ -110,9 +110,10 @@ statistical: install
 PRETTIER := $(NODE) client/js/node_modules/prettier/bin/prettier.cjs --print-width 100 \
 	"client/js/**/*.{js,ts}" "server/*/page/static/**/*.js" "!**/vendor/**"
 
-format: install
+# JavaScript's formatter is there after `make install`.
+format: $(QUICK_TOOLS)
 	$(BIN)/ruff format
-	$(PRETTIER) --write
+	$(if $(wildcard $(JS_TOOLS)),$(PRETTIER) --write,@echo "JavaScript is as it was: make install, then make format")
 
 # Needs no network. `pip check` compares the pins with each other, deptry the imports with
 # pyproject.toml, and tests/deploy/test_pins.py the pins with pyproject.toml.

@@ -45,6 +45,8 @@ def main(paths: list[str]) -> int:
         for line, phrase, alternative in check(file, Path(file).read_text(), phrases, names):
             print(f"{file}:{line}: {phrase!r}: {alternative}")
             failed = True
+    if failed:
+        print(f"Write the alternative. A line that quotes ends with a comment: {QUOTED}")
     return int(failed)
 
 

@@ -32,6 +32,7 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(
     assert attack.reports(oracle, m, rng()).tobytes() == reports.tobytes()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data(), oracles(max_size=12))
 def test_certain_supports_hold_in_every_report(
@@ -52,6 +53,7 @@ def test_certain_supports_hold_in_every_report(
         assert attack.support_sum(oracle, rng()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data(), oracles(max_size=16))
 def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOracle) -> None:

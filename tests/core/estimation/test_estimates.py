@@ -25,6 +25,7 @@ def test_estimates_of_a_tally_are_the_oracles(
     assert estimates.sum == pytest.approx(estimates.frequencies.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["oue", "grr", "hr", "llh"])
 def test_sum_has_its_largest_standard_error(protocol: str, rng: np.random.Generator) -> None:
     """Items that nobody holds and held by all; 300 rounds of each, within 4 standard errors."""

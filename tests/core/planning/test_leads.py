@@ -28,6 +28,7 @@ def only_round(request: PlanRequest, protocol: str) -> Any:
     return planned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     ("d", "epsilon", "n", "lead", "frequency"),

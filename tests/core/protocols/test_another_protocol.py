@@ -95,6 +95,7 @@ def test_own_parameter_is_stored_like_a_hash_range() -> None:
         )
 
 
+@pytest.mark.slow
 def test_alarms_and_recoveries_accept_or_reject_it_by_name() -> None:
     oracle, rng = Few(1.0, 20, 5), np.random.default_rng(2)
     reports = oracle.perturb(rng.integers(20, size=1000), rng)

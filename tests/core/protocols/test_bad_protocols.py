@@ -141,6 +141,7 @@ def test_protocol_exceptions_name_the_check() -> None:
     assert "grr fails the check reports. Reports are of one type" in raised.value.__notes__[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("epsilon", "d"), [(MIN_EPSILON, 2), (MAX_EPSILON, 2), (MAX_EPSILON, 40)])
 def test_the_protocols_here_pass_at_the_ends_of_their_ranges(

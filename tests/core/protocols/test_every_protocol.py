@@ -161,6 +161,7 @@ BROKEN: list[tuple[Callable[[], FrequencyOracle], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("broken", "check"), BROKEN, ids=[check for _, check in BROKEN])
 def test_a_protocol_that_breaks_the_contract_is_found(
     broken: Callable[[], FrequencyOracle], check: str

@@ -98,6 +98,7 @@ def test_large_population_tally_has_the_moments_of_reports(
     assert (np.abs(squares - variance) <= 1.5 * 7 * deviation + 2 * variance / d).all()
 
 
+@pytest.mark.slow
 def test_alarms_of_many_items_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle, rng = SS(1.0, 20_000, default_subset_size(1.0, 20_000)), np.random.default_rng(4)
     monkeypatch.setattr(type(tally_sampler(oracle)), "_random_sets", None)

@@ -86,6 +86,7 @@ def test_rejects_a_source_of_another_oracle() -> None:
         recover(ORACLES["oue"], source, "fiad")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in READING if name != "em"])
 def test_memory_of_a_method_does_not_grow_with_reports(name: str) -> None:
     """40 more blocks raise the largest memory by less than a byte for each of their reports.
@@ -199,6 +200,7 @@ def test_position_of_a_bad_report_is_among_all_reports() -> None:
     assert error.value.position == 2_345
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "name"), READ)
 def test_recovery_is_the_same_from_any_source(
     protocol: str, name: str, monkeypatch: pytest.MonkeyPatch

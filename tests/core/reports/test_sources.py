@@ -18,6 +18,7 @@ RSN = RecoveryRequest("norm", options={"variant": "rsn"})
 FREQUENCIES = ORACLE.estimate(TALLY.counts(ORACLE), TALLY.n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["norm-sub", "diffstats", "auto"])
 @pytest.mark.parametrize(
     "reports",

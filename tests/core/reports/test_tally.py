@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ldprecover import GRR, FrequencyOracle, ParameterError, Tally
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 300), max_size=6))
 def test_any_split_of_the_reports_gives_the_same_tally(
     oracle: FrequencyOracle, seed: int, cuts: list[int]
