@@ -14,7 +14,14 @@ class LDPRecoverError(Exception):
 
 
 class ParameterError(LDPRecoverError, ValueError):
-    """A parameter is outside its range; the message names it and the range."""
+    """A parameter is outside its range; the message names it and the range.
+
+    `field` is the name with which the message begins, if it is that of a field of a request.
+    """
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        self.field = field
+        super().__init__(message)
 
 
 class PluginError(ParameterError):

@@ -155,7 +155,9 @@ def canary_indices(canaries: Iterable[int], d: int | None) -> tuple[int, ...]:
     """
     indices = target_indices(canaries, d, ("canary", "canaries"))
     if len(indices) > MAX_CANARIES:
-        raise ParameterError(f"canaries must be at most {MAX_CANARIES}, not {len(indices)}")
+        raise ParameterError(
+            f"canaries must be at most {MAX_CANARIES} items, not {len(indices)}", field="canaries"
+        )
     if d is not None and d - len(indices) < 2:
         raise ParameterError("canaries must leave at least two other items")
     return indices

@@ -22,7 +22,6 @@ from ldprecover_interface.notebook import data_frame, html_table
 from ldprecover_interface.rounds import Items
 from ldprecover_interface.verdicts import Attack
 
-Share = Annotated[float, Field(ge=0, le=1)]
 Columns = dict[str, Sequence[Any]]
 """Columns of a table by name, each with one value for each item."""
 
@@ -120,17 +119,24 @@ class Frequencies(ColumnsMixin, Message):
         return html_table(["item", "frequency", "standard error"], rows, repr(self))
 
 
-MaliciousModel = Literal["paper", "exact", "padded", "searched", "solved", "custom"]
+Eta = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": 10})] | Literal["auto"]
+MaliciousModel = Annotated[
+    str,
+    Field(json_schema_extra={"enum": ["paper", "exact", "padded", "searched", "solved", "custom"]}),
+]
+Share = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": 1})]
 
 
-class RecoveryRequest(Request):
+class RecoveryQuery(Request):
     """How to recover; every field is optional."""
+
+    # Types alone: `RecoveryRequest` of the core checks the values.
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"eta": 0.2, "targets": ["New York, NY", 5]}]}
     )
 
-    eta: Annotated[float, Field(ge=0, le=10)] | Literal["auto"] = Field(
+    eta: Eta = Field(
         default=0.2,
         description="Assumed number of malicious users per genuine user, m/n; `auto` estimates it "
         "if the counts allow it.",
@@ -161,8 +167,10 @@ class RecoveryRequest(Request):
         max_length=MAX_HISTORY,
         description="Ids or names of closed rounds over the same items that are known to be clean.",
     )
-    canaries: Annotated[list[str | int], Field(fail_fast=True, max_length=MAX_CANARIES)] = Field(
-        default=[], description="Items, labels or indices, that are known to be held by nobody."
+    canaries: Annotated[list[str | int], Field(fail_fast=True)] = Field(
+        default=[],
+        description=f"At most {MAX_CANARIES} items, labels or indices, that are known to be held "
+        "by nobody.",
     )
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ldprecover.errors import LDPRecoverError, ReportError
+from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
 from ldprecover_interface import paths
 from ldprecover_interface.problems import Problem, ProblemType
 
@@ -549,5 +549,7 @@ def as_service_error(error: Exception) -> ServiceError:
         case ReportError():
             position = {} if error.position is None else {"position": error.position}
             return InvalidReportError(error.reason, **position)
+        case ParameterError(field=str(field)):
+            return InvalidRequestError([(field, str(error).removeprefix(f"{field} "))])
     assert isinstance(error, LDPRecoverError)
     return InvalidParameterError(str(error))

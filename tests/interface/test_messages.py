@@ -11,7 +11,7 @@ from ldprecover import OUE, RoundExport, RoundParameters, Tally
 from ldprecover.protocols import PROTOCOLS, OwnParameter
 from ldprecover_interface.base import Message
 from ldprecover_interface.export import Export
-from ldprecover_interface.results import RecoveryRequest
+from ldprecover_interface.results import RecoveryQuery
 from ldprecover_interface.rounds import NewRound, NewTickets
 from ldprecover_interface.submissions import Accepted
 
@@ -41,7 +41,7 @@ def test_numbers_are_strict(count: object) -> None:
 
 @pytest.mark.parametrize("eta", [float("nan"), float("inf")])
 def test_numbers_are_finite(eta: float) -> None:
-    assert errors_of(RecoveryRequest, {"eta": eta})
+    assert errors_of(RecoveryQuery, {"eta": eta})
 
 
 def test_request_rejects_unknown_field() -> None:

@@ -83,7 +83,7 @@ class HR(IntegerReports):
         """b = ceil(log2(d+1)); a column is a number of b bits."""
         return self.domain_size.bit_length()
 
-    @property
+    @cached_property
     def summary_size(self) -> int:
         """K = 2^b, the number of columns."""
         return 1 << self.bits

@@ -228,11 +228,6 @@ class Laws:
         """E|S(z)| = p + (d-1)q, the mean number of items that a report supports."""
         return self.p + (self.domain_size - 1) * self.q
 
-    @property
-    def malicious_sum(self) -> float:
-        """S = (1 - qd)/(p - q), the sum of f~_Y of one-item malicious reports (paper, V-C)."""
-        return (1 - self.q * self.domain_size) / (self.p - self.q)
-
     def report_law(self, frequencies: FloatArray) -> FloatArray | None:
         """Return the probability of each of all M reports, of users of these frequencies.
 

@@ -124,7 +124,7 @@ class LLH(LocalHashing, IntegerReports):
         """S = g^k."""
         return int(self.hash_range**self.digits)
 
-    @property
+    @cached_property
     def summary_size(self) -> int:
         """g^(k+1), the number of different reports."""
         return self.seed_count * self.hash_range

@@ -67,7 +67,7 @@ class OLH(LocalHashing):
         lambda epsilon, domain_size: default_hash_range(epsilon),
     )
 
-    @property
+    @cached_property
     def hash_tests(self) -> int:
         return self.domain_size
 

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,7 +135,7 @@ class FrequencyOracle(ABC):
         """The number of items that every report supports; None if reports differ."""
         return 1 if self.traits.one_item else None
 
-    @property
+    @cached_property
     def hash_tests(self) -> int:
         """Items hashed to count one report, which takes far longer than reading its bytes."""
         return 0
@@ -192,7 +193,7 @@ class FrequencyOracle(ABC):
         """Whether users do not choose the seeds of their reports, which are then not filtered."""
         return False
 
-    @property
+    @cached_property
     def summary_size(self) -> int:
         """The number of integers in a summary."""
         return self.domain_size
@@ -261,6 +262,11 @@ class FrequencyOracle(ABC):
         """
         (f,) = finite_array([frequencies], "frequencies")
         return np.sqrt(self.variance(f.clip(0.0, 1.0), n))
+
+    @property
+    def malicious_sum(self) -> float:
+        """S = (1 - qd)/(p - q), the sum of f~_Y of one-item malicious reports (paper, V-C)."""
+        return (1 - self.q * self.domain_size) / (self.p - self.q)
 
     @property
     def laws(self) -> Laws:

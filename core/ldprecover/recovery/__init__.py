@@ -24,6 +24,7 @@ from ldprecover.recovery.contract import (
     Recovery,
     RecoveryInputs,
     RecoveryRequest,
+    recover_tally,
     run_method,
 )
 from ldprecover.recovery.malicious_models import (
@@ -57,6 +58,7 @@ __all__ = [
     "chosen_method",
     "estimate_share",
     "recover",
+    "recover_tally",
     "run_method",
 ]
 

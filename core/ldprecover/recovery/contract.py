@@ -84,17 +84,26 @@ class RecoveryRequest:
                 f"{hint or did_you_mean(self.method, METHODS)}"
             )
         if not isinstance(self.eta, str) or self.eta != AUTO:
-            eta = check_real(f"eta, unless {AUTO},", self.eta, 0, MAX_ETA)
+            eta = real(self.eta)
+            if eta is None or not 0 <= eta <= MAX_ETA:
+                raise ParameterError(
+                    f"eta must be a number from 0 to {MAX_ETA:g} or {AUTO!r}, not {self.eta!r:.40}",
+                    field="eta",
+                )
             object.__setattr__(self, "eta", eta)
         model = self.malicious_model
         if not isinstance(model, str) or model not in MALICIOUS_MODELS:
             raise ParameterError(
-                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {model!r}"
+                f"malicious_model must be one of {', '.join(MALICIOUS_MODELS)}, not {model!r:.40}",
+                field="malicious_model",
             )
         if self.support is not None:
             support = finite_vector(self.support, "support")
-            if not ((support >= 0) & (support <= 1)).all():
-                raise ParameterError("support must hold numbers, each from 0 to 1")
+            for i in np.flatnonzero((support < 0) | (support > 1)):
+                field = f"support.{i}"
+                raise ParameterError(
+                    f"{field} must be a number from 0 to 1, not {support[i]}", field=field
+                )
             object.__setattr__(self, "support", support)
         object.__setattr__(self, "targets", target_indices(self.targets, None))
         object.__setattr__(self, "options", self.chosen.checked(self.options))
@@ -224,7 +233,7 @@ class RecoveryInputs:
             method=self.request.method,
             eta=eta,
             targets=targets,
-            malicious_sum=self.oracle.laws.malicious_sum,
+            malicious_sum=self.oracle.malicious_sum,
             poisoned=self.poisoned,
             malicious=np.zeros_like(self.poisoned) if malicious is None else malicious,
             genuine=self.poisoned.copy() if genuine is None else genuine,
@@ -456,3 +465,21 @@ def run_method(inputs: RecoveryInputs) -> Recovery:
         noise = noise_note(inputs.poisoned, inputs.oracle.standard_errors(inputs.poisoned, n))
     notes = (noise, *recovery.notes, unused)
     return replace(recovery, notes=tuple(note for note in notes if note), n=n)
+
+
+def recover_tally(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    reports: ReportSource | None,
+    *,
+    request: RecoveryRequest,
+    history: Sequence[tuple[FrequencyOracle, Tally]] = (),
+) -> Recovery:
+    """Return what `recover` does of a tally and, if they are given, its reports; without warnings.
+
+    The `history` replaces that of the request. Raises as `recover` does.
+    """
+    if history:
+        request = replace(request, history=history)
+    frequencies = tally.frequencies(oracle)
+    return run_method(RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports))

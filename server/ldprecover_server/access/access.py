@@ -156,9 +156,9 @@ class Access:
         if self._rates is not None:
             self._rates.take(key.hash, reports)
 
-    async def knows(self, key: str | None) -> bool:
+    async def knows(self, key: str) -> bool:
         """Return whether this is a valid key of any scope, as submissions see it."""
-        return key is not None and await self._look_up(key) is not None
+        return await self._look_up(key) is not None
 
     def ensure_admin_key(self) -> str | None:
         """Create an admin key if the server has no other, and return it to show to the operator."""

@@ -24,6 +24,7 @@ from ldprecover.recovery import (
     Recovery,
     RecoveryRequest,
     chosen_method,
+    recover_tally,
 )
 from ldprecover.reports.tally import Tally
 from ldprecover_interface import results
@@ -213,7 +214,7 @@ class Analyses:
         ]
 
     async def recover(
-        self, round: RoundInfo, request: results.RecoveryRequest, caller: AnalysisCaller
+        self, round: RoundInfo, request: results.RecoveryQuery, caller: AnalysisCaller
     ) -> Recovery:
         """Return a recovery.
 
@@ -282,15 +283,19 @@ class Analyses:
 
     def _task(self, analysis: Analysis[R], tally: Tally, is_complete: bool) -> Task:
         analysis.require_reports(is_complete)
-        compute: partial[R] = analysis.compute
-        if analysis.history:
-            history = []
-            for stored in analysis.history:
-                oracle = self.rounds.info(stored).oracle
-                earlier = self.storage.rounds.tally(stored.seq, oracle.summary_size)
-                history.append((oracle, earlier))
-            compute = partial(compute, history=history)
-        return Task(compute, analysis.round.oracle, tally, analysis.reads and is_complete)
+        reads = analysis.reads and is_complete
+        return Task(self._computation(analysis), analysis.round.oracle, tally, reads)
+
+    def _computation(self, analysis: Analysis[R]) -> partial[R]:
+        """Return what the analysis computes, with the tallies of its history."""
+        if not analysis.history:
+            return analysis.compute
+        history = []
+        for stored in analysis.history:
+            oracle = self.rounds.info(stored).oracle
+            tally = self.storage.rounds.tally(stored.seq, oracle.summary_size)
+            history.append((oracle, tally))
+        return partial(analysis.compute, history=history)
 
     async def _run(
         self,
@@ -305,7 +310,7 @@ class Analyses:
                 raise NoReportsError("the round has no reports")
             analysis = look_up(round, is_complete)
             if analysis.is_quick:
-                return analysis, b"", self._task(analysis, tally, is_complete).run(None)
+                return analysis, b"", self._computation(analysis)(round.oracle, tally, None)
             analysis.require_reports(is_complete)
             return analysis, analysis.key(tally), None
 
@@ -347,22 +352,22 @@ class Analyses:
 
     def _recovery(
         self,
-        message: results.RecoveryRequest,
+        query: results.RecoveryQuery,
         key: str | None,
         round: RoundInfo,
         is_complete: bool,
     ) -> Analysis[Recovery]:
-        items = self.rounds.items(round) if message.targets or message.canaries else ()
+        items = self.rounds.items(round) if query.targets or query.canaries else ()
         request = RecoveryRequest(
-            message.method,
-            eta=message.eta,
-            targets=find_items(message.targets, items),
-            malicious_model=message.malicious_model,
-            support=message.support,
-            options=message.options,
-            canaries=find_items(message.canaries, items, "canaries"),
+            query.method,
+            eta=query.eta,
+            targets=find_items(query.targets, items),
+            malicious_model=query.malicious_model,
+            support=query.support,
+            options=query.options,
+            canaries=find_items(query.canaries, items, "canaries"),
         )
-        history = self._history(round, message.history, key)
+        history = self._history(round, query.history, key)
         return self._recovery_by(request, round, is_complete, history)
 
     def _recovery_by(
@@ -380,7 +385,7 @@ class Analyses:
         is_quick = not (reads or method.long) and oracle.domain_size <= _QUICK_ITEMS
         is_recommended = request.method == AUTO and not request.assumptions and not history
         return Analysis(
-            compute=partial(tasks.recovery, request=request),
+            compute=partial(recover_tally, request=request),
             result=Recovery,
             round=round,
             reads=reads,

@@ -1,7 +1,6 @@
 """The functions that workers run, and their results, packed and unpacked alike on both sides."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,14 +16,11 @@ from ldprecover.certificate.results import (
 )
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery import Recovery, RecoveryInputs, RecoveryRequest, run_method
+from ldprecover.recovery import Recovery, RecoveryRequest, recover_tally
 from ldprecover.reports import ReportSource
 from ldprecover.reports.tally import Tally
 
 T = TypeVar("T")
-
-History = Sequence[tuple[FrequencyOracle, Tally]]
-"""Earlier rounds, each as its oracle and its tally."""
 
 _ARRAY = 1
 """The MessagePack extension type of an array of doubles."""
@@ -32,7 +28,7 @@ _ARRAY = 1
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A computation over a round: a function of this module with its keyword arguments.
+    """A computation over a round: a function with its keyword arguments.
 
     `compute` takes oracle, tally, and the reports or None. It raises ParameterError. `reads` says
     whether the reports are available.
@@ -67,21 +63,6 @@ class VerdictResult:
     recovery: Recovery
     alarms: tuple[str, ...]
     least_malicious_share: float
-
-
-def recovery(
-    oracle: FrequencyOracle,
-    tally: Tally,
-    reports: ReportSource | None,
-    *,
-    request: RecoveryRequest,
-    history: History = (),
-) -> Recovery:
-    """Return a recovery; the `history` replaces that of the request."""
-    if history:
-        request = replace(request, history=history)
-    frequencies = tally.frequencies(oracle)
-    return run_method(RecoveryInputs(oracle, frequencies, request, n=tally.n, reports=reports))
 
 
 def alarms(
@@ -123,7 +104,7 @@ def verdict(
     """Return the recommended recovery, the alarms, and the malicious share that counts prove."""
     read = reports if recovery_reads else None
     return VerdictResult(
-        recovery=recovery(oracle, tally, read, request=RecoveryRequest()),
+        recovery=recover_tally(oracle, tally, read, request=RecoveryRequest()),
         alarms=tuple(each.name for each in alarms(oracle, tally, reports).alarms if each.raised),
         least_malicious_share=certify(oracle, tally, malicious_share=0.0).least_malicious_share,
     )

@@ -90,7 +90,8 @@ async def _reader(request: Request, credentials: _Credentials) -> Caller:
             raise InvalidRequestError([(ascii(name[:60])[1:-1], reason)])
     key = credentials.credentials if credentials else None
     services = get_services(request)
-    return Caller(services, key, await services.access.knows(key), accepts_gzip(request))
+    is_known = key is not None and await services.access.knows(key)
+    return Caller(services, key, is_known, accepts_gzip(request))
 
 
 Reader = Annotated[Caller, Depends(_reader)]

@@ -11,7 +11,7 @@ from ldprecover_interface import paths
 from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_interface.forms import NewForm
 from ldprecover_interface.problems import Problem
-from ldprecover_interface.results import RecoveryRequest
+from ldprecover_interface.results import RecoveryQuery
 from ldprecover_interface.rounds import NewRound, NewTickets
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
@@ -25,7 +25,7 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 `/reports`, `/frequencies` and `/recover` at the root mean the current round,
 the one opened last that belongs to no form."""
 
-_MODELS = (Problem, NewRound, NewForm, NewTickets, RecoveryRequest, CertificateRequest)
+_MODELS = (Problem, NewRound, NewForm, NewTickets, RecoveryQuery, CertificateRequest)
 """Messages of errors, and of bodies that endpoints read."""
 
 _AT_ROOT = (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)

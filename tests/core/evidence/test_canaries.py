@@ -105,7 +105,7 @@ def test_a_shift_needs_canaries_and_reports() -> None:
         ((150,), "every canary must be"),
         (("a",), "every canary must be"),
         (5, "canaries must be a list"),
-        (range(MAX_CANARIES + 1), "canaries must be at most 100, not 101"),
+        (range(MAX_CANARIES + 1), "canaries must be at most 100 items, not 101"),
     ],
 )
 def test_canaries_are_indices_of_the_items(canaries: object, reason: str) -> None:

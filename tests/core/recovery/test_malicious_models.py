@@ -88,7 +88,12 @@ def test_custom_is_the_given_support() -> None:
         (OUE(0.5, D), "searched", {}, "of olh reports; oue"),
         (OUE(0.5, D), "custom", {}, "needs support"),
         (OUE(0.5, D), "custom", {"support": [0.1] * 3}, "support must be of the 102 items"),
-        (OUE(0.5, D), "custom", {"support": [1.1] * D}, "each from 0 to 1"),
+        (
+            OUE(0.5, D),
+            "custom",
+            {"support": [1.1] * D},
+            "support.0 must be a number from 0 to 1",
+        ),
         (
             GRR(0.5, D),
             "custom",
@@ -140,7 +145,7 @@ def test_auto_eta_inverts_a_noiseless_attack(oracle: FrequencyOracle, model: str
 def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
     """sum f~_Z = 1 + beta(S - 1): S = -306.3 and beta = 1/10 make it -29.73."""
     oracle = OUE(0.5, D)
-    total = 1 + 0.1 * (oracle.laws.malicious_sum - 1)
+    total = 1 + 0.1 * (oracle.malicious_sum - 1)
     result = recover(
         oracle, np.full(D, total / D), RecoveryRequest("ldprecover", eta="auto"), n=400_000
     )
@@ -150,7 +155,7 @@ def test_without_targets_eta_is_estimated_from_the_printed_sum() -> None:
 def test_standard_error_of_the_share_at_the_papers_setting() -> None:
     """OUE, d = 102, epsilon 0.5, N = 410,415: 0.0624/307 = 2.0e-4."""
     oracle = OUE(0.5, D)
-    share = estimate_share(oracle, np.full(D, 1 / D), 410_415, oracle.laws.malicious_sum)
+    share = estimate_share(oracle, np.full(D, 1 / D), 410_415, oracle.malicious_sum)
     assert share.beta == pytest.approx(0, abs=1e-12)
     assert share.eta == pytest.approx(0, abs=1e-12)
     assert share.standard_error == pytest.approx(0.0624 / 307.3, rel=0.005)

@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 
 from ldprecover import FrequencyOracle, RecoveryRequest, Tally, frequency_oracle
+from ldprecover.recovery import recover_tally
 from ldprecover_server.analysis import tasks
 from ldprecover_server.analysis.tasks import Task
 from ldprecover_server.analysis.worker_pool import Prepare, WorkerPool
@@ -53,7 +54,7 @@ def recovery(
     **fields: Any,
 ) -> Task:
     """A task that reads reports."""
-    compute = partial(tasks.recovery, request=RecoveryRequest(method, **fields))
+    compute = partial(recover_tally, request=RecoveryRequest(method, **fields))
     return Task(compute, oracle, tally, reads)
 
 

@@ -32,6 +32,9 @@ def test_what_the_mathematics_refuses_is_a_problem_too() -> None:
     ]
     slugs = {cls: errors.as_service_error(cls("for this reason")).type.slug for cls in classes}
     assert slugs == {ParameterError: "invalid-parameter", ReportError: "invalid-report"}
+    of_field = errors.as_service_error(ParameterError("eta must be small", field="eta"))
+    assert of_field.type.slug == "invalid-request"
+    assert of_field.members["errors"] == [{"field": "eta", "reason": "must be small"}]
     assert json.loads(bytes(ProblemResponse(ReportError("bad", 3)).body)) == {
         "type": "/docs/errors#invalid-report",
         "title": "Invalid report",

@@ -53,7 +53,7 @@ def drop(
     notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
     counted = oracle.estimate(counts, total)
     if not np.allclose(
-        counted, inputs.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.laws.malicious_sum))
+        counted, inputs.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))
     ):
         notes.append(
             "The reports that were read are not those of the poisoned frequencies: more or fewer "

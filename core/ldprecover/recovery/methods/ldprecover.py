@@ -26,7 +26,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     malicious, notes = _malicious(inputs)
     targets = () if inputs.request.malicious_model == "custom" else inputs.targets
     # The sum of the model; for f'_Y the printed S, as f'_Y is 0 if no estimate is positive.
-    total = float(malicious.sum()) if malicious.any() else oracle.laws.malicious_sum
+    total = float(malicious.sum()) if malicious.any() else oracle.malicious_sum
     eta, eta_notes = _eta(inputs, total)
     return subtract(inputs, eta, malicious, targets, notes + eta_notes)
 
@@ -117,7 +117,7 @@ def _malicious(inputs: RecoveryInputs) -> tuple[FloatArray, list[str]]:
     note = (
         "Without targets: the frequencies of the malicious reports are taken to be equal for the "
         f"{positive} of {oracle.domain_size} items with a positive estimate, and their sum "
-        f"{oracle.laws.malicious_sum:.6g}."
+        f"{oracle.malicious_sum:.6g}."
         if positive
         else "Without targets, and no estimate is positive: the malicious frequencies are taken as "
         "zero."
@@ -138,7 +138,7 @@ def _untargeted(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArray:
     suspected = poisoned > 0  # D1
     malicious = np.zeros(oracle.domain_size)
     if suspected.any():
-        malicious[suspected] = oracle.laws.malicious_sum / np.count_nonzero(suspected)
+        malicious[suspected] = oracle.malicious_sum / np.count_nonzero(suspected)
     return malicious
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -19,10 +18,11 @@ from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.results import (
     Conclusions,
+    Eta,
     Frequencies,
     MaliciousModel,
     Recovered,
-    RecoveryRequest,
+    RecoveryQuery,
 )
 from ldprecover_server.errors import RoundOpenError, ShareTooSmallError
 from ldprecover_server.http.bodies import body_schema, json_body
@@ -153,7 +153,7 @@ def _max_bytes(round: RoundInfo, caller: Caller) -> int:
     paths.RECOVER,
     response_model=Recovered,
     responses={200: AS_CSV, **problems(*READ, *BODY, *ANALYSIS)},
-    openapi_extra=KEY_IF_NEEDED | body_schema(RecoveryRequest, required=False),
+    openapi_extra=KEY_IF_NEEDED | body_schema(RecoveryQuery, required=False),
 )
 async def recover_frequencies(
     request: Request, round: ReadableRound, caller: Reader, form: Format = "json"
@@ -161,8 +161,8 @@ async def recover_frequencies(
     """Recover the frequencies: without a `method` by LDPRecover, the paper's; `auto` is the
     recommended one.
     """
-    limit, default = _max_bytes(round, caller), RecoveryRequest()
-    async with json_body(request, caller, RecoveryRequest, limit, default) as body:
+    limit, default = _max_bytes(round, caller), RecoveryQuery()
+    async with json_body(request, caller, RecoveryQuery, limit, default) as body:
         return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
 
 
@@ -177,9 +177,7 @@ async def get_recovery(
     round: ReadableRound,
     caller: Reader,
     method: Annotated[str, Query(description="As in POST.")] = "ldprecover",
-    eta: Annotated[
-        Annotated[float, Field(ge=0, le=10)] | Literal["auto"], Query(description="As in POST.")
-    ] = 0.2,
+    eta: Annotated[Eta, Query(description="As in POST.")] = 0.2,
     target: Annotated[
         list[str], Query(description="Label of a known target item; repeatable.")
     ] = [],  # noqa: B006  FastAPI copies it
@@ -203,12 +201,12 @@ async def get_recovery(
     }
     if "method" in request.query_params:  # else the response says that none was named
         fields["method"] = method
-    body = RecoveryRequest(**fields)
+    body = RecoveryQuery(**fields)
     return await cancel_on_disconnect(request.receive, _recover(round, caller, body, form))
 
 
 async def _recover(
-    round: RoundInfo, caller: Caller, request: RecoveryRequest, form: Format
+    round: RoundInfo, caller: Caller, request: RecoveryQuery, form: Format
 ) -> Response:
     recovery = await caller.services.analyses.recover(round, request, caller)
 
