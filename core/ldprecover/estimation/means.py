@@ -60,7 +60,7 @@ class Mean:
 
         Raises ParameterError for another domain than two items, or no report.
         """
-        if oracle.domain_size != len(ITEMS) or tally.summary.size != len(ITEMS):
+        if oracle.domain_size != len(ITEMS):
             raise ParameterError(f"a mean needs the {len(ITEMS)} items {' and '.join(ITEMS)}")
         minus, plus = tally.frequencies(oracle)
         value = float(plus - minus)
