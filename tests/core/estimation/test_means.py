@@ -36,7 +36,7 @@ def test_rounding_is_unbiased_and_keeps_the_ends(monkeypatch: pytest.MonkeyPatch
     """Words at 1,024 places of their range are rounded as their number says, the ends always."""
     words = np.arange(1024, dtype=np.uint64) << np.uint64(54)
     words[-1] = 2**64 - 1
-    monkeypatch.setattr("ldprecover.rounds.means.words_from", lambda rng: lambda n: words)
+    monkeypatch.setattr("ldprecover.estimation.means.words_from", lambda rng: lambda n: words)
     for rounded_up in (0, 1, 667, 1024):
         assert round_numbers(np.full(1024, rounded_up / 512 - 1)).sum() == rounded_up
 

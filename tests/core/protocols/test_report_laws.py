@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ldprecover import frequency_oracle
 from ldprecover.protocols import FrequencyOracle
+from ldprecover.protocols.laws import IndependentSizes
 
 D = 11
 
@@ -58,3 +60,8 @@ def test_sum_moments_of_a_law_of_sizes_are_its_own() -> None:
     oracle = frequency_oracle("oue", 1, D)
     variance = oracle.laws.size_law().variance / (400 * (oracle.p - oracle.q) ** 2)
     assert oracle.laws.largest_sum_moments(400) == (variance, 0.0)
+
+
+def test_size_law_is_a_convolution() -> None:
+    law = IndependentSizes(5, 0.5, 0.25).probabilities()
+    assert law == pytest.approx(np.convolve([0.5, 0.5], stats.binom.pmf(np.arange(5), 4, 0.25)))
