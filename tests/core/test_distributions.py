@@ -101,8 +101,8 @@ def test_sum_law_is_the_repeated_convolution(law: list[float], n: int) -> None:
     assert 0 <= first <= values[-1] < expected.size
     np.testing.assert_allclose(probabilities, expected[values], rtol=0, atol=1e-12)
     mean = values @ probabilities
-    variance = n * (np.arange(len(law)) ** 2 @ law - (np.arange(len(law)) @ law) ** 2)
-    reach = math.ceil(20 * math.sqrt(max(variance, 0)) + 20 * len(law))
+    variance = float(n) * (np.arange(len(law)) ** 2 @ law - (np.arange(len(law)) @ law) ** 2)
+    reach = math.ceil(20 * math.sqrt(abs(float(variance))) + 20 * len(law))
     assert first == max(0, math.floor(mean + 1e-9) - reach)
     assert values[-1] == min(expected.size - 1, math.ceil(mean - 1e-9) + reach)
 

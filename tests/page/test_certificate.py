@@ -212,13 +212,6 @@ def test_busy_server_is_asked_again(visitor: Visitor, honest: dict[str, Any]) ->
     panel(page).get_by_text("That holds").wait_for()
 
 
-def test_round_of_numbers_states_their_mean(visitor: Visitor, server: ServerProcess) -> None:
-    opened = server.open_round("grr", items=["-1", "1"], epsilon=3.0)
-    report(server, opened, 2000)
-    page = visitor.open(f"#/rounds/{opened['name']}?with=norm-sub")
-    panel(page).get_by_text("the mean of the honest users' numbers is only known").wait_for()
-
-
 def test_protocol_that_is_not_certified_shows_no_panel(
     visitor: Visitor, honest: dict[str, Any]
 ) -> None:

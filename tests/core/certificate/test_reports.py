@@ -1,341 +1,277 @@
-"""Certificates from reports: the truth is inside whatever malicious users send."""
+"""Certificates from reports: exact laws of cells, a blind choice of scores, and the results."""
 
 import builtins
 import itertools
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy import stats
 
-from ldprecover import ParameterError
-from ldprecover.certificate import Ahead, certify
-from ldprecover.certificate.evidence import HonestPart
+from ldprecover import ParameterError, Tally, frequency_oracle
+from ldprecover.certificate import MoreThan, certify
+from ldprecover.certificate.evidence import RoundEvidence
 from ldprecover.certificate.partitions import numbers_of_cells, report_cells, set_cells
-from ldprecover.certificate.region import Region
 from ldprecover.certificate.reports import chooses
-from ldprecover.distributions import binomial_threshold
 from ldprecover.protocols import GRR, HR, LLH, OLH, OUE, SS, SUE, FrequencyOracle
 from ldprecover.reports.source import ReportSource
 from ldprecover_attacker import make_attack
 from ldprecover_client.datasets import load_dataset
 
-D = 24
-TARGETS = (3, 9, 14, 20)
+D = 8
+TARGETS = (3, 6)
 ORACLES: dict[str, FrequencyOracle] = {
     "grr": GRR(1.5, D),
     "oue": OUE(1.5, D),
     "sue": SUE(1.5, D),
     "olh": OLH(1.5, D, 5),
-    "ss": SS(1.5, D, 4),
+    "ss": SS(1.5, D, 3),
     "hr": HR(1.5, D),
     "llh": LLH(1.5, D, 5),
 }
-ATTACKS = ("none", "ria", "mga", "apa2")
 
 
-def frequencies(n: int) -> np.ndarray:
-    """Return the numbers of n users by item: a falling law."""
-    users = np.floor(n / np.arange(1, D + 1) / (1 / np.arange(1, D + 1)).sum()).astype(int)
-    users[0] += n - users.sum()
-    return users
+def played(oracle: FrequencyOracle, m: int = 600, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Return the honest users' frequencies, and all reports, m malicious ones last.
 
-
-def played(
-    oracle: FrequencyOracle, attack="mga", m=600, rng=None, n=8_000
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the honest users' frequencies, and all reports, the malicious ones last."""
-    users, rng = frequencies(n), rng or np.random.default_rng(3)
+    These are honest reports of a target that support the most targets.
+    """
+    users = 100 * np.arange(D, 0, -1)
+    rng = np.random.default_rng(seed)
     honest = oracle.perturb(np.repeat(np.arange(D), users), rng)
-    fakes = honest[:0]
-    if attack != "none":
-        name = "mga" if attack == "apa2" and oracle.protocol not in ("oue", "olh") else attack
-        fakes = make_attack(name, targets=TARGETS).reports(oracle, m, rng)
-    return users / n, np.concatenate([honest, fakes])
+    pool = oracle.perturb(np.full(10_000, TARGETS[0]), rng)
+    hits = np.count_nonzero(oracle.supports(pool, np.array(TARGETS)), axis=1)
+    return users / users.sum(), np.concatenate([honest, pool[np.argsort(-hits, kind="stable")[:m]]])
 
 
-def certified(oracle: FrequencyOracle, reports, share=0.07, seed=5) -> Any:
+def certified(oracle: FrequencyOracle, reports: Any, share: float = 0.12, seed: int = 5) -> Any:
     return certify(oracle, reports, share, questions=[TARGETS], seed=seed)
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "events", "least", "low", "high", "tolerance"),
     [
-        "oue",
-        "llh",
-        *(
-            pytest.param(name, marks=pytest.mark.statistical)
-            for name in ("grr", "sue", "olh", "ss", "hr")
-        ),
+        ("grr", 21, 0.0000, 0.1251, 0.8787, 0.1595),
+        ("oue", 23, 0.0957, 0.1737, 0.3456, 0.1762),
+        ("sue", 20, 0.0655, 0.0906, 0.4221, 0.1639),
+        ("olh", 21, 0.0888, 0.1604, 0.3729, 0.1623),
+        ("ss", 20, 0.0957, 0.1269, 0.3218, 0.1790),
+        ("hr", 20, 0.0000, 0.0549, 0.9100, 0.1516),
+        ("llh", 22, 0.0812, 0.1518, 0.4285, 0.1693),
     ],
 )
-def test_truth_is_inside_with_confidence(name):
-    # Two rounds with each attack. If a certificate failed in a tenth of the rounds, as it may at
-    # most, the threshold would be reached in fewer than one of 1,000 runs.
-    oracle, failures = ORACLES[name], 0
-    for trial in range(8):
-        rng = np.random.default_rng([7, trial])
-        m = int(rng.integers(100, 800))
-        truth, reports = played(oracle, ATTACKS[trial % 4], m, rng)
-        share = m / len(reports)
-        certificate = certify(oracle, reports, share, 0.9, questions=[TARGETS], seed=trial)
-        failures += not holds(certificate, truth, share)
-    assert failures < binomial_threshold(8, 0.1, 1e-3)
+def test_certificate_of_a_round(
+    name: str, events: int, least: float, low: float, high: float, tolerance: float
+) -> None:
+    """One round of each protocol, to four digits: a change of what is proven shows."""
+    oracle = ORACLES[name]
+    truth, reports = played(oracle)
+    certificate = certified(oracle, reports)
+    evidence, tally, total = (
+        certificate.evidence,
+        Tally.of(oracle, reports),
+        certificate.total(TARGETS),
+    )
+    assert evidence.events == events == 2 * D + len(evidence.scored.losses) + 2
+    assert total == pytest.approx((low, high), abs=1e-4)
+    assert total[0] <= truth[list(TARGETS)].sum() <= total[1]
+    region = evidence.region
+    assert least == 0 or region(least - 1e-4) is None
+    assert region(least + 1e-4) is not None
+    assert MoreThan(TARGETS).holds(region(tolerance - 1e-4))
+    assert not MoreThan(TARGETS).holds(region(tolerance + 1e-4))
+    counted: Any = RoundEvidence(
+        oracle, tally.counts(oracle).astype(float), tally.n, 0.05 / 5
+    ).region(0.12)
+    np.testing.assert_array_equal(certificate.lower, counted.lower)
 
 
-def holds(certificate, truth: np.ndarray, share: float) -> bool:
-    if not certificate.is_possible or certificate.least_malicious_share > share:
-        return False
-    inside = bool(((certificate.lower <= truth) & (truth <= certificate.upper)).all())
-    for items in (TARGETS, (0,), range(8), range(12, D)):
-        low, high = certificate.total(items)
-        inside &= low <= truth[list(items)].sum() <= high
-    low, high = certificate.difference(0, 3)
-    return bool(inside and low <= truth[0] - truth[3] <= high)
+def test_tolerance_and_least_share_are_of_the_reports() -> None:
+    certificate = certified(ORACLES["oue"], played(ORACLES["oue"])[1])
+    assert certificate.tolerance(MoreThan(TARGETS)) == pytest.approx(0.1762, abs=1e-4)
+    assert certificate.least_malicious_share == pytest.approx(0.0957, abs=1e-4)
+
+
+def test_less_is_proven_at_more_share_and_confidence() -> None:
+    evidence = certified(ORACLES["oue"], played(ORACLES["oue"])[1]).evidence
+    weights = np.isin(np.arange(D), TARGETS).astype(float)
+    regions = [evidence.region(share) for share in (0.1, 0.11, 0.12, 0.2, 0.4)]
+    regions += [replace(evidence, error=error).region(0.4) for error in (0.01, 0.001)]
+    lows, highs = np.array([region.limits(weights) for region in regions]).T
+    assert (np.diff(lows) <= 1e-7).all()
+    assert (np.diff(highs) >= -1e-7).all()
 
 
 @pytest.mark.statistical
-def test_truth_is_inside_for_sorted_reports():
-    # Ten seeds of one round; the threshold is reached in fewer than one of 10,000 runs.
-    oracle = ORACLES["oue"]
-    truth, reports = played(oracle)
-    reports = reports[np.lexsort(reports.T)]
-    share = 600 / len(reports)
-    certificates = [
-        certify(oracle, reports, share, 0.9, questions=[TARGETS], seed=seed) for seed in range(10)
-    ]
-    failures = sum(not holds(certificate, truth, share) for certificate in certificates)
-    assert failures < binomial_threshold(10, 0.1, 1e-4)
+@pytest.mark.parametrize("name", ORACLES)
+def test_truth_is_inside(name: str) -> None:
+    """Ten rounds at a confidence of 0.5: none fails, though half of them may.
+
+    Misses limits that fail in a tenth of all rounds with probability 0.9^10 = 0.35, and what the
+    exact tests of their error see.
+    """
+    oracle = ORACLES[name]
+    for trial in range(10):
+        m = 80 * trial
+        truth, reports = played(oracle, m, trial)
+        if trial % 2:
+            reports = reports[np.lexsort(reports.T)] if reports.ndim > 1 else np.sort(reports)
+        share = m / len(reports)
+        certificate = certify(oracle, reports, share, 0.5, questions=[TARGETS], seed=trial)
+        assert certificate.is_possible
+        assert certificate.least_malicious_share <= share
+        assert ((certificate.lower <= truth) & (truth <= certificate.upper)).all()
+        for items in (TARGETS, (0,), range(4), range(5, D)):
+            low, high = certificate.total(items)
+            assert low <= truth[list(items)].sum() <= high
 
 
-@pytest.mark.parametrize("name", ["oue", "sue", "olh", "ss"])
-def test_reports_say_more_than_counts(name):
-    oracle, rng = ORACLES[name], np.random.default_rng(5)
-    _, reports = played(oracle, "mga", 2_000, rng, n=40_000)
-    tally = ReportSource(oracle, reports).tally()
-    share = 2_000 / len(reports)
-    counted = certify(oracle, tally, share)
-    certificate = certified(oracle, reports, share, 1)
-    wide = np.subtract(*counted.total(TARGETS)[::-1])
-    narrow = np.subtract(*certificate.total(TARGETS)[::-1])
-    assert narrow < 0.6 * wide
-    assert certificate.least_malicious_share > 0.5 * share
+def all_reports(oracle: FrequencyOracle) -> np.ndarray:
+    d = oracle.domain_size
+    if not oracle.wire.dtype.shape:
+        return np.arange(oracle.wire.columns[0].limit).astype(oracle.wire.dtype)
+    bits = np.array(list(itertools.product([0, 1], repeat=d)), np.uint8)
+    if oracle.fixed_size is not None:
+        bits = bits[bits.sum(axis=1) == oracle.fixed_size]
+    return np.packbits(bits, axis=1, bitorder="little")
 
 
-def test_seed_determines_certificate():
-    oracle = ORACLES["oue"]
-    _, reports = played(oracle)
+@pytest.mark.parametrize("name", ["grr", "oue", "sue", "ss", "hr", "llh"])
+def test_cells_have_the_laws_of_all_reports(name: str) -> None:
+    d, sets = 6, [np.array([1, 4]), np.array([0]), np.arange(6)]
+    oracle = frequency_oracle(name, 1.5, d)
+    reports, likelihood = all_reports(oracle), oracle.laws.log_likelihood
+    assert likelihood is not None
+    laws = np.exp([likelihood(reports, each) for each in np.eye(d)])
+    laws /= laws.sum(axis=1, keepdims=True)
+    partitions: Any = report_cells(oracle, sets) or [set_cells(oracle, each) for each in sets]
+    assert len(partitions) == len(sets) + (name in ("grr", "hr", "llh"))
+    frequencies = np.arange(d) / 15
+    for cells, numbers in zip(
+        partitions, numbers_of_cells(partitions, oracle, reports), strict=True
+    ):
+        expected = np.array([np.bincount(numbers, law, cells.size) for law in laws])
+        values = np.arange(cells.size) ** 2.0
+        np.testing.assert_allclose(
+            cells.means(values.reshape(cells.laws[0].shape)), expected @ values
+        )
+        np.testing.assert_allclose(cells.law(frequencies).ravel(), frequencies @ expected)
+
+
+def test_cells_of_many_items_are_intervals_of_numbers() -> None:
+    d, oracle = 500, OUE(1.5, 500)
+    cells: Any = set_cells(oracle, np.array([3, 9]))
+    others = np.convolve(
+        stats.binom.pmf(np.arange(d - 2), d - 3, oracle.q), [1 - oracle.p, oracle.p]
+    )
+    law = np.outer(stats.binom.pmf(range(3), 2, oracle.q), np.bincount(cells.bins[1], others))
+    np.testing.assert_allclose(cells.laws[1], law, atol=1e-12)
+    lengths = np.bincount(cells.bins[1])[1:-1]
+    assert cells.laws.shape == (2, 3, 33)
+    assert (np.diff(cells.bins[1]) >= 0).all()
+    assert lengths.max() - lengths.min() == 1
+    assert 1e-6 < law[:, -1].sum() < 1e-4
+    few: Any = set_cells(oracle, np.arange(d - 32))
+    assert few.laws.shape == (2, 33, 33)
+
+
+@pytest.mark.parametrize("oracle", [HR(1, 9), GRR(1, 9), LLH(1, 9, 3)])
+def test_sets_have_no_cells_where_items_are_not_alike(oracle: FrequencyOracle) -> None:
+    assert set_cells(oracle, np.array([1])) is None
+    assert report_cells(OUE(1, 9), [np.array([1])]) == []
+
+
+def test_too_many_laws_are_not_computed() -> None:
+    assert report_cells(GRR(1, 4_097), []) == []
+    assert len(report_cells(GRR(1, 50), [])) == 1
+    assert set_cells(OUE(1, 8_192), np.arange(4_096)) is None
+
+
+def test_scores_do_not_depend_on_what_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may depend on the number of these reports alone."""
+    oracle, (_, reports) = ORACLES["sue"], played(ORACLES["sue"])
+    chosen = chooses(1, len(reports))
+    monkeypatch.setattr("ldprecover.certificate.reports._choosing", lambda source, seed: chosen)
+    others = reports.copy()
+    others[~chosen] = oracle.perturb(np.zeros((~chosen).sum(), int), np.random.default_rng(1))
+    first, other = (certified(oracle, each, 0.3).evidence.scored for each in (reports, others))
+    np.testing.assert_array_equal(first.losses, other.losses)
+    assert first.n == other.n == (~chosen).sum()
+    assert (first.sums != other.sums).all()
+
+
+def test_seed_determines_certificate() -> None:
+    oracle, (_, reports) = ORACLES["oue"], played(ORACLES["oue"])
     first, again, other = (certified(oracle, reports, seed=seed) for seed in (5, 5, 6))
-    assert first.total(TARGETS) == again.total(TARGETS)
-    assert first.least_malicious_share == again.least_malicious_share
-    assert first.total(TARGETS) != other.total(TARGETS)
-    unseeded: Any = certify(oracle, reports, 0.07)
+    assert first.total(TARGETS) == again.total(TARGETS) != other.total(TARGETS)
+    unseeded: Any = certify(oracle, reports, 0.12)
     assert unseeded.seed.bit_length() > 64
     assert first.seed == 5
-
-
-def test_events_are_those_of_counts_scores_and_split():
-    oracle = ORACLES["oue"]
-    _, reports = played(oracle)
-    evidence = certified(oracle, reports).evidence
-    assert len(evidence.scored.losses) > 0
-    assert evidence.events == 2 * D + len(evidence.scored.losses) + 2
-
-
-def test_a_failing_solver_leaves_the_limits_of_the_box(monkeypatch):
-    oracle = ORACLES["oue"]
-    truth, reports = played(oracle)
-    share = 600 / len(reports)
-    certificate = certified(oracle, reports, share)
-    region = certificate.region
-    box = Region(region.lower, region.upper)
-    failed = SimpleNamespace(status=4)
-    monkeypatch.setattr("scipy.optimize.linprog", lambda *_args, **_options: failed)
-    certificate = replace(certificate)
-    assert certificate.total(TARGETS) == box.limits(np.isin(np.arange(D), TARGETS).astype(float))
-    assert holds(certificate, truth, share)
-
-
-def test_chunks_give_the_same_certificate(monkeypatch):
-    oracle = ORACLES["olh"]
-    _, reports = played(oracle)
-    whole = certified(oracle, reports)
-    monkeypatch.setattr("ldprecover.reports.source._CELLS", 1_000 * D)
-    chunks = ReportSource(oracle, lambda: np.array_split(reports, 7))
-    chunked = certified(oracle, chunks)
-    assert chunked.total(TARGETS) == whole.total(TARGETS)
+    assert first.assumption.endswith("the seed drew those that chose what is tested.")
 
 
 @pytest.mark.parametrize("name", ["grr", "oue", "olh", "llh"])
-def test_order_of_reports_changes_no_bit(name):
-    oracle = ORACLES[name]
-    _, reports = played(oracle)
+def test_order_and_chunks_of_reports_change_no_bit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle, (_, reports) = ORACLES[name], played(ORACLES[name])
     reports = np.concatenate([reports, np.repeat(reports[:1], 300, axis=0)])  # copies
     shuffled = reports[np.random.default_rng(4).permutation(len(reports))]
-    first, other = (certified(oracle, each, 0.1) for each in (reports, shuffled))
+    first = certified(oracle, reports, 0.2)
+    monkeypatch.setattr("ldprecover.reports.source._CELLS", 1_000 * D)
+    other = certified(oracle, ReportSource(oracle, lambda: np.array_split(shuffled, 7)), 0.2)
     assert first.evidence.scored.sums.size
     np.testing.assert_array_equal(first.evidence.scored.sums, other.evidence.scored.sums)
     assert first.total(TARGETS) == other.total(TARGETS)
-    assert first.least_malicious_share == other.least_malicious_share
 
 
-def test_a_quarter_of_equal_reports_chooses():
-    # All reports are equal: 0.25 is within five standard deviations.
-    reports = np.repeat(ORACLES["oue"].perturb([0], np.random.default_rng(3)), 10_000, axis=0)
-    evidence = certified(ORACLES["oue"], reports, 0.9).evidence
-    assert abs(evidence.scored.n / 10_000 - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 10_000)
+def test_a_quarter_chooses() -> None:
+    """Of any number, each for itself, also of equal reports: as these seeds draw.
 
-
-def test_share_of_reports_is_not_rounded_down():
-    """0.29 of 100 reports are 29, though the product of the doubles is below."""
-    honest: Any = HonestPart.of(100, 100, 0.29, D, 0.01)
-    assert honest.n == 71
-
-
-def test_a_quarter_chooses():
+    The numbers are within 2.6 of their standard deviations of a quarter.
+    """
     whole = chooses(2**127 + 3, 100_000)
+    assert whole.sum() == 25_354
     np.testing.assert_array_equal(chooses(2**127 + 3, 77_077), whole[:77_077])
-    assert abs(whole.mean() - 0.25) < 0.01
+    for name, scored in (("oue", 7_537), ("grr", 7_594)):
+        report = ORACLES[name].perturb([0], np.random.default_rng(3))
+        evidence = certified(ORACLES[name], np.repeat(report, 10_000, axis=0), 0.9).evidence
+        assert evidence.scored.n == scored
 
 
-@pytest.mark.parametrize("name", ["oue", "sue", "olh", "ss", "hr", "grr", "llh"])
-def test_cells_have_the_laws_of_honest_reports(name):
-    # Each number is within five standard deviations: wrong in fewer than one of 1,000 runs.
-    oracle, n = ORACLES[name], 40_000
-    sets = [np.array(TARGETS), np.array([0, 5])]
-    by_sets = [cells for items in sets if (cells := set_cells(oracle, items)) is not None]
-    partitions = by_sets or report_cells(oracle, sets)
-    assert partitions
-    for cells, item in itertools.product(partitions, (0, 3, 7)):
-        np.testing.assert_allclose(cells.laws.sum(axis=(1, 2)), 1)
-        reports = oracle.perturb(np.full(n, item), np.random.default_rng(item))
-        (numbers,) = numbers_of_cells([cells], oracle, reports)
-        counts = np.bincount(numbers, minlength=cells.size)
-        law = cells.laws[cells.types[item]].ravel()
-        assert (counts[law == 0] == 0).all()
-        common = law * n > 20
-        deviations = (counts - n * law)[common] / np.sqrt(n * law * (1 - law))[common]
-        assert np.abs(deviations).max() < 5
-
-
-def test_intervals_widen_with_share_and_confidence():
-    oracle = ORACLES["oue"]
-    _, reports = played(oracle)
-    certificate = certified(oracle, reports)
-    regions = [certificate.evidence.region(share) for share in (0.07, 0.08, 0.1, 0.2, 0.4)]
-    weights = np.isin(np.arange(D), TARGETS).astype(float)
-    ends = np.array([region.limits(weights) for region in regions])
-    assert (np.diff(ends[:, 0]) <= 1e-7).all()
-    assert (np.diff(ends[:, 1]) >= -1e-7).all()
-
-
-def test_same_scores_prove_less_at_a_larger_confidence():
-    oracle = ORACLES["oue"]
-    _, reports = played(oracle)
-    evidence = certified(oracle, reports).evidence
-    weights, ends = np.isin(np.arange(D), TARGETS).astype(float), []
-    for error in (0.2, 0.05, 0.001):
-        ends.append(replace(evidence, error=error).region(0.07).limits(weights))
-    (lows, highs) = zip(*ends, strict=True)
-    assert lows[0] > lows[1] > lows[2]
-    assert highs[0] < highs[1] < highs[2]
-
-
-def test_relabelling_items_changes_nothing(monkeypatch):
-    # The seed draws other reports if their content changes; here both rounds have one split.
-    monkeypatch.setattr(
-        "ldprecover.certificate.reports._choosing",
-        lambda source, seed: chooses(seed, source.tally().n),
-    )
-    oracle, rng = ORACLES["grr"], np.random.default_rng(4)
-    _, reports = played(oracle, "ria", 400, rng)
-    labels = rng.permutation(D)
-    before = certified(oracle, reports, 0.05, 2)
-    renamed = labels[list(TARGETS)].tolist()
-    after = certify(oracle, labels[reports].astype("<u4"), 0.05, questions=[renamed], seed=2)
-    np.testing.assert_allclose(after.total(renamed), before.total(TARGETS), atol=1e-6)
-    np.testing.assert_allclose(after.lower[labels], before.lower, atol=1e-12)
-
-
-def test_the_best_mimicry_reaches_the_bound():
-    # The malicious reports turn the law of the users' frequencies into that of others exactly, as
-    # far as a linear programme over all columns allows: so the bound is reached but for noise.
-    d, n, share = 7, 400_000, 0.1
-    oracle = HR(1.0, d)
-    (columns, *_) = report_cells(oracle, [])
-    laws = columns.laws[:, :, 0]
-    truth = np.array([0.1, 0.3, 0.2, 0.1, 0.1, 0.1, 0.1])
-    best = linprog(
-        -np.eye(d)[0],
-        A_ub=-laws.T,
-        b_ub=np.zeros(columns.size),
-        A_eq=np.ones((1, d)),
-        b_eq=[share],
-        bounds=[(-(1 - share) * f, None) for f in truth],
-    )
-    law = np.maximum(best.x @ laws, 0) / share
-    rng = np.random.default_rng(8)
-    honest = oracle.perturb(
-        np.repeat(np.arange(d), np.rint(n * (1 - share) * truth).astype(int)), rng
-    )
-    fakes = rng.choice(columns.size, round(n * share), p=law / law.sum()).astype("<u4")
-    reports = np.concatenate([honest, fakes])
-    certificate = certify(oracle, reports, share, questions=[(0,)], seed=3)
-    estimate = oracle.estimate(oracle.support_counts(reports), n)[0]
-    least, _ = certificate.total((0,))
-    assert estimate > truth[0] + 0.1
-    assert truth[0] - 0.03 < least <= truth[0]
-    assert certificate.least_malicious_share == 0
-
-
+@pytest.mark.statistical
 @pytest.mark.parametrize(
-    ("epsilon", "attack", "width"), [(1, "none", 0.43), (1, "mga", 0.22), (2, "mga", 0.1)]
+    ("epsilon", "attack", "width"), [(1, "none", 0.36), (1, "mga", 0.15), (2, "mga", 0.08)]
 )
-def test_width_of_ten_cities(epsilon, attack, width):
-    # Medians over seeds were 0.36, 0.15 and 0.08; single ones lie within 30 % of them.
-    shares = load_dataset("cities").frequencies
-    users = np.floor(389_894 * shares).astype(int)
+def test_width_of_ten_cities(epsilon: float, attack: str, width: float) -> None:
+    """The medians over seeds, as the documentation states them, within a fifth."""
+    users = np.floor(389_894 * load_dataset("cities").frequencies).astype(int)
     oracle, rng = OUE(epsilon, users.size), np.random.default_rng(5)
     targets, m = tuple(range(20, 30)), 20_520
     reports = oracle.perturb(np.repeat(np.arange(users.size), users), rng)
     if attack != "none":
         fakes = make_attack(attack, targets=targets).reports(oracle, m, rng)
         reports = np.concatenate([reports, fakes])
-    certificate = certify(oracle, reports, 0.05, questions=[targets], seed=5)
-    low, high = certificate.total(targets)
+    low, high = certify(oracle, reports, 0.05, questions=[targets], seed=5).total(targets)
     assert low <= users[20:30].sum() / users.sum() <= high
-    assert high - low < width
+    assert high - low == pytest.approx(width, rel=0.2)
 
 
-def test_tolerance_of_a_claim():
-    oracle, rng = ORACLES["oue"], np.random.default_rng(9)
-    _, reports = played(oracle, "none", 0, rng, n=60_000)
-    certificate = certify(oracle, reports, 0.05, questions=[(0,), (5,)], seed=1)
-    counted = certify(oracle, ReportSource(oracle, reports).tally(), 0.05)
-    tolerance, least = (each.tolerance(Ahead(0, 5)) for each in (certificate, counted))
-    assert tolerance is not None
-    assert least is not None
-    assert tolerance > 0.9 * least
-
-
-def test_a_round_without_reports_raises():
+def test_a_round_without_reports_raises() -> None:
     oracle = ORACLES["oue"]
     with pytest.raises(ParameterError, match="at least one report"):
         certify(oracle, oracle.perturb([]), 0.1)
 
 
-def test_missing_scipy_names_the_extra(monkeypatch):
-    oracle = ORACLES["oue"]
-    _, reports = played(oracle, "none", 0)
+def test_missing_scipy_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__
 
-    def without_scipy(name, *args, **kwargs):
+    def without_scipy(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.startswith("scipy"):
             raise ImportError(name)
         return imported(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_scipy)
     with pytest.raises(ImportError, match=r"ldprecover\[certify\]"):
-        certify(oracle, reports, 0.1)
+        certify(ORACLES["oue"], played(ORACLES["oue"])[1], 0.1)
