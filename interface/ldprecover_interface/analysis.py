@@ -52,7 +52,7 @@ class Methods(Message):
     methods: list[MethodSummary]
 
 
-class Alarm(Message):
+class AlarmStatus(Message):
     """A test of the round's reports; it is raised if the statistic exceeds the threshold."""
 
     name: Text
@@ -73,7 +73,7 @@ class Alarms(Message):
     reports_read: bool = Field(
         description="Whether all reports are stored, or follow from the tally: then all tests ran."
     )
-    alarms: list[Alarm]
+    alarms: list[AlarmStatus]
     sentences: list[Text] = Field(
         description="How many are raised, what that means, and what was tested."
     )

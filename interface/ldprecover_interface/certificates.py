@@ -176,7 +176,7 @@ class CertifiedMean(Message):
     upper: float
 
 
-class CertificateSentences(Message):
+class CertifiedSentences(Message):
     """What a certificate says, as text; labels in it are untrusted."""
 
     answers: list[Text] = Field(description="One for each answer.")
@@ -211,7 +211,7 @@ class Certified(Message):
     lower: Annotated[Column, Field(description="Lower ends of the frequencies' intervals.")]
     upper: Annotated[Column, Field(description="Upper ends.")]
     answers: list[Answer] = Field(description="In the order of the questions.")
-    sentences: CertificateSentences
+    sentences: CertifiedSentences
     mean: CertifiedMean | None = Field(
         default=None, description='Only for rounds over the items "-1" and "1".'
     )
@@ -227,7 +227,7 @@ def certified(round: str, result: CertificateResult, labels: Sequence[str]) -> C
         low, high = result.mean
         fields["mean"] = CertifiedMean(lower=low, upper=high)
     sentences = vars(result.sentences(labels))
-    fields["sentences"] = CertificateSentences.model_construct(**sentences)
+    fields["sentences"] = CertifiedSentences.model_construct(**sentences)
     fields["answers"] = [Answer.model_construct(**each) for each in result.answers]
     return Certified.model_construct(round=round, items=labels, **vars(result) | fields)
 

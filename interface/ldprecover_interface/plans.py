@@ -7,7 +7,7 @@ from pydantic import Field
 from ldprecover_interface.base import Message, Text
 
 
-class PlanRequest(Message):
+class PlanParameters(Message):
     """The parameters of the plan; null if they were not given."""
 
     domain_size: int | None
@@ -86,7 +86,7 @@ class Plans(Message):
     solved: Literal["domain_size", "users", "epsilon", "error"] = Field(
         description="The parameter that follows from the others."
     )
-    request: PlanRequest
+    request: PlanParameters
     accuracy: PlannedAccuracy | None = Field(description="Null if no protocol meets the plan.")
     sentences: list[Text] = Field(
         description="What the plan says: the best round, what its attackers gain, and why other "

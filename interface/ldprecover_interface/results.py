@@ -35,7 +35,7 @@ def _plain(column: Any, items: Sequence[str]) -> list[Any]:
     return column if isinstance(column, list) else column.tolist()
 
 
-class Mean(Message):
+class MeanEstimate(Message):
     """The unbiased mean of users' numbers from -1 to 1, and its normal 95 % interval."""
 
     value: float
@@ -78,7 +78,7 @@ class Frequencies(ColumnsMixin, Message):
     sum_standard_error: float | None = Field(
         description="Largest standard error of the sum if all reports are honest; null if unknown."
     )
-    mean: Mean | None = Field(
+    mean: MeanEstimate | None = Field(
         default=None,
         description='Only for rounds for numbers, which are GRR over the items "-1" and "1".',
     )
@@ -190,7 +190,7 @@ class DroppedReports(Message):
     reports: Count
 
 
-class Conclusions(Message):
+class RecoveryConclusions(Message):
     """The method's uncertainty, and its findings on the attack; null if it has none."""
 
     standard_deviations: Column | None
@@ -229,7 +229,9 @@ class Recovered(ColumnsMixin, Message):
     genuine: Annotated[Column, Field(description="The estimate before refinement.")]
     recovered: Annotated[Column, Field(description="The result: see `gives` of the method.")]
     notes: list[str] = Field(description="Remarks of the method on this result.")
-    conclusions: Conclusions | None = Field(description="Of methods that state their uncertainty.")
+    conclusions: RecoveryConclusions | None = Field(
+        description="Of methods that state their uncertainty."
+    )
 
     @property
     def columns(self) -> Columns:

@@ -13,15 +13,15 @@ from ldprecover.estimation.means import ITEMS, Mean
 from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE, alarm_sentences
 from ldprecover.items import MAX_CANARIES
 from ldprecover_interface import paths, results
-from ldprecover_interface.analysis import Alarm, Alarms, MethodOption, Methods, MethodSummary
+from ldprecover_interface.analysis import Alarms, AlarmStatus, MethodOption, Methods, MethodSummary
 from ldprecover_interface.base import MAX_HISTORY
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
 from ldprecover_interface.results import (
-    Conclusions,
     Eta,
     Frequencies,
     MaliciousModel,
     Recovered,
+    RecoveryConclusions,
     RecoveryQuery,
 )
 from ldprecover_server.errors import RoundOpenError, ShareTooSmallError
@@ -132,12 +132,14 @@ def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: Fo
     return csv(name, tuple(columns), zip(*columns.values(), strict=True), form)
 
 
-def _mean(round: RoundInfo, tally: Tally) -> results.Mean | None:
+def _mean(round: RoundInfo, tally: Tally) -> results.MeanEstimate | None:
     if not tally.n:
         return None
     mean = Mean.of(round.oracle, tally)
     low, high = mean.interval()
-    return results.Mean(value=mean.value, standard_error=mean.standard_error, low=low, high=high)
+    return results.MeanEstimate(
+        value=mean.value, standard_error=mean.standard_error, low=low, high=high
+    )
 
 
 def _max_bytes(round: RoundInfo, caller: Caller) -> int:
@@ -216,7 +218,7 @@ async def _recover(
         if "method" not in request.model_fields_set:
             fields["notes"].append(_NO_METHOD)
         if (conclusions := fields["conclusions"]) is not None:
-            fields["conclusions"] = Conclusions.model_validate(conclusions, strict=False)
+            fields["conclusions"] = RecoveryConclusions.model_validate(conclusions, strict=False)
         message = Recovered.model_construct(
             round=round.id, items=[], malicious_model=request.malicious_model, **fields
         )
@@ -342,12 +344,14 @@ async def get_alarms(
         request.receive, caller.services.analyses.alarms(round, rate, canary, caller)
     )
     alarms = [
-        Alarm.model_construct(**{name: getattr(alarm, name) for name in Alarm.model_fields})
+        AlarmStatus.model_construct(
+            **{name: getattr(alarm, name) for name in AlarmStatus.model_fields}
+        )
         for alarm in result.alarms
     ]
     if form != "json":
         rows = (tuple(alarm.model_dump().values()) for alarm in alarms)
-        return csv(f"alarms-{round.id}", tuple(Alarm.model_fields), rows, form)
+        return csv(f"alarms-{round.id}", tuple(AlarmStatus.model_fields), rows, form)
     return json_response(
         Alarms.model_construct(
             round=round.id,
