@@ -63,7 +63,18 @@ RECOVERY: dict[str, Any] = {
     "genuine": [1, 0],
     "recovered": [1.0, 0.0],
     "notes": [],
-    "conclusions": None,
+    "conclusions": {
+        "standard_deviations": [0.1, 0.1],
+        "lower": [0.0, 0.1],
+        "upper": [0.9, 0.8],
+        "attack": "possible",
+        "attack_probability": 0.5,
+        "beta": 0.05,
+        "suspects": [{"item": 1, "label": "b", "probability": 0.7}],
+        "dropped": [{"screen": "sizes", "what": "too many items", "reports": 3}],
+        "history_weight": None,
+        "sentences": ["An attack is possible."],
+    },
 }
 CERTIFICATE: dict[str, Any] = {
     "round": "r1",

@@ -3,9 +3,7 @@
 import contextlib
 import itertools
 import os
-import sqlite3
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -159,31 +157,13 @@ def test_other_process_open_try_keeps_ticket(ticketed: Collector, reporter: Make
     assert [ticket for ticket, _ in ticketed.sent] == [WRONG, WRONG, RIGHT]
 
 
-@pytest.mark.parametrize(
-    ("status", "slug", "note"),
-    [
-        (409, "round-closed", "never be counted, and its epsilon stays spent"),
-        (413, "body-too-large", "the same one goes out when you report again"),
-    ],
-)
-def test_refusal_note_says_what_happens_to_report(
-    collector: Collector, reporter: MakeReporter, status: int, slug: str, note
-):
-    collector.add()
-    collector.faults.append(lambda send: collector.problem(status, slug))
-    user = reporter()
-    with pytest.raises(RefusedError) as caught:
-        user.report(0)
-    assert note in caught.value.__notes__[0]
-    assert user.ledger.spent == 0.5
-
-
 @pytest.mark.parametrize("doubt", [True, False])
 def test_wrong_key_can_be_replaced(collector: Collector, reporter: MakeReporter, doubt):
     """The report keeps its idempotency key, so another try is safe even after a lost response."""
     collector.add(access="key")
     ledger = Ledger.in_memory()
-    collector.faults.extend([request_cut] * doubt)
+    if doubt:
+        collector.faults.append(request_cut)
     with pytest.raises(RefusedError, match="unauthorized"):
         reporter(ledger=ledger, key="a wrong key").report(0)
     with pytest.raises(AccessError):
@@ -276,21 +256,3 @@ def test_crash_at_either_end_of_try(
     with contextlib.suppress(RefusedError):
         reporter(ledger=ledger, ticket=RIGHT).report(0)
     assert [ticket for ticket, _ in ticketed.sent] == sent
-
-
-def test_try_is_on_disk_before_it_is_sent(
-    ticketed: Collector, reporter: MakeReporter, tmp_path: Path
-):
-    path = tmp_path / "ledger"
-    states: list[Any] = []
-
-    def look(send: Send):
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            states.extend(db.execute("SELECT ticket, open_tries FROM reports"))
-        return send()
-
-    ticketed.faults.extend([look, look])
-    with pytest.raises(RefusedError):
-        reporter(ledger=Ledger(path), ticket=WRONG).report(0)
-    reporter(ledger=Ledger(path), ticket=RIGHT).report(0)
-    assert states == [(WRONG, 1), (RIGHT, 1)]

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,16 +62,17 @@ def a_summary(kind: str = "olh", **changes) -> dict[str, Any]:
     return round_
 
 
-READERS = [
-    (read_parameters, a_round()),
-    (read_status, a_round()),
-    (read_rounds, {"rounds": [a_summary(), a_summary("grr")]}),
-    (reader(Accepted), ACCEPTED),
-    (read_frequencies, FREQUENCIES),
-    (read_recovery, RECOVERY),
-    (lambda answer: read_certificate(answer, 1), CERTIFICATE),
-    (reader(Version), VERSION),
-]
+READ: dict[str, tuple[Callable[[HttpResponse], Any], dict[str, Any]]] = {
+    "parameters": (read_parameters, a_round()),
+    "round": (read_status, a_round()),
+    "rounds": (read_rounds, {"rounds": [a_summary(), a_summary("grr")]}),
+    "submission": (reader(Accepted), ACCEPTED),
+    "frequencies": (read_frequencies, FREQUENCIES),
+    "recovery": (read_recovery, RECOVERY),
+    "certificate": (lambda answer: read_certificate(answer, 1), CERTIFICATE),
+    "version": (reader(Version), VERSION),
+}
+"""A reader of each kind of response, and a whole one."""
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -114,7 +116,7 @@ def test_listed_round_equals_summary_of_round(protocol: str):
     assert {name: getattr(listed, name) for name in changes} == changes
 
 
-@pytest.mark.parametrize(("reader", "body"), READERS)
+@pytest.mark.parametrize(("reader", "body"), READ.values(), ids=READ)
 @settings(max_examples=50)
 @given(data=st.data())
 def test_changed_field_is_read_or_a_server_error(reader, body: dict[str, Any], data: st.DataObject):
@@ -129,7 +131,7 @@ def test_changed_field_is_read_or_a_server_error(reader, body: dict[str, Any], d
         reader(answer(changed))
 
 
-@pytest.mark.parametrize(("reader", "body"), READERS)
+@pytest.mark.parametrize(("reader", "body"), READ.values(), ids=READ)
 @given(content=st.binary(max_size=30) | anything.map(lambda value: json.dumps(value).encode()))
 def test_rejects_any_other_response(reader, body: object, content: bytes):
     with pytest.raises(ServerError):
@@ -162,6 +164,8 @@ def test_rejects_what_is_not_a_json_object(content: bytes):
         ({"digest": "0" * 64}, "digest"),
         ({"items": ["a", "b", "d"]}, "digest"),
         ({"items": ["a", "a", "c"]}, "distinct"),
+        ({"items": ["a", "caf\u00e9", "cafe\u0301"]}, "item 1 and item 2, which look the same"),
+        ({"items": ["a", 301 * "b", "c"]}, "item 1 has 301"),
         ({"thresholds": {"keep_below": str(KEEP + 1)}}, "another threshold keep_below"),
     ],
 )
@@ -187,52 +191,96 @@ def test_unknown_protocol_is_named():
         read_parameters(answer(a_round(protocol="rappor")))
 
 
+ANSWER = CERTIFICATE["answers"][0]
+VERDICT: dict[str, Any] = {
+    "attack": "possible",
+    "attack_probability": 0.4,
+    "malicious_share": None,
+    "least_malicious_share": 0,
+    "raised": [1, 0],
+    "top": [{"item": 1, "label": "b", "estimate": 0.75}],
+    "sentences": ["An attack is possible."],
+}
+
+
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("kind", "changes", "words"),
     [
-        ({"epsilon": "0.5"}, "epsilon"),
-        ({"q": 10**400}, "q must be "),
-        ({"hash_range": None}, "hash_range"),
-        ({"thresholds": {"keep_below": KEEP}}, "thresholds.keep_below must be "),
-        ({"digest": ""}, "digest"),
+        ("parameters", {"epsilon": "0.5"}, "epsilon"),
+        ("parameters", {"q": 10**400}, "q must be "),
+        ("parameters", {"hash_range": None}, "hash_range"),
+        ("parameters", {"thresholds": {"keep_below": KEEP}}, "thresholds.keep_below must be "),
+        ("parameters", {"digest": ""}, "digest"),
+        *(("parameters", {"id": id}, "id must be") for id in ("x/y", "a b", "", "r" * 200)),
+        ("submission", {"accepted": 0}, "accepted"),
+        ("submission", {"round": None}, "round"),
+        ("frequencies", {"counts": [4]}, "1 values for 2 items"),
+        ("frequencies", {"counts": [5, 0]}, "counts: the value of item 0"),
+        ("frequencies", {"frequencies": None}, "frequencies"),
+        ("frequencies", {"frequencies": [math.nan, 0.0]}, r"frequencies\.0 must be a number"),
+        ("frequencies", {"frequencies": [math.inf, 0.0]}, r"frequencies\.0 must be a number"),
+        ("frequencies", {"standard_errors": [0.1, 0.1, 0.1]}, "standard_errors"),
+        ("frequencies", {"n": 0, "counts": [0, 0]}, "without reports"),
+        ("recovery", {"targets": [2]}, "targets"),
+        ("recovery", {"recovered": [1.0]}, "recovered"),
+        ("certificate", {"lower": [0.1]}, "lower"),
+        ("certificate", {"answers": []}, "answers"),
+        ("certificate", {"answers": [ANSWER | {"certain": [2]}]}, "certain"),
+        ("certificate", {"answers": [ANSWER | {"possible": [-1]}]}, "possible"),
     ],
 )
-def test_rejects_field_of_another_type(changes: dict[str, Any], words: str):
+def test_rejects_invalid_field(kind: str, changes: dict[str, Any], words: str):
+    read, body = READ[kind]
     with pytest.raises(InvalidAnswerError, match=words):
-        read_parameters(answer(a_round(**changes)))
+        read(answer(body | changes))
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, 1e999])
-def test_rejects_numbers_that_are_not_finite(number: float):
-    with pytest.raises(InvalidAnswerError, match=r"frequencies\.0 must be a number"):
-        read_frequencies(answer(FREQUENCIES | {"frequencies": [number, 0.0]}))
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"attack": None},
+        {"raised": [2, 3]},
+        {"raised": [0] * 21},
+        {"top": [{"item": 9, "label": "b", "estimate": 0.75}]},
+        {"top": VERDICT["top"] * 11},
+    ],
+)
+def test_rejects_invalid_verdict(changes: dict[str, Any]):
+    body = a_round(verdict=VERDICT | changes)
+    for read, sent in ((read_status, body), (read_rounds, {"rounds": [body]})):
+        with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
+            read(answer(sent))
+
+
+CONCLUDED = RECOVERY["conclusions"]
+
+
+def test_conclusions_are_read_unchanged():
+    nothing = dict.fromkeys(CONCLUDED) | {"suspects": [], "dropped": [], "sentences": []}
+    for conclusions in (CONCLUDED, nothing):
+        read = read_recovery(answer(RECOVERY | {"conclusions": conclusions}))
+        assert json.loads(read.to_json())["conclusions"] == conclusions
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"lower": [0.1]},
+        {"upper": ["0.1", 0.2]},
+        {"attack": 1},
+        {"suspects": [{"item": 2, "label": "c", "probability": 0.7}]},
+        {"dropped": [{"screen": "sizes", "what": "x", "reports": -1}]},
+    ],
+)
+def test_rejects_invalid_conclusions(changes: dict[str, Any]):
+    with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
+        read_recovery(answer(RECOVERY | {"conclusions": CONCLUDED | changes}))
 
 
 def test_accepts_p_and_q_with_rounding_errors():
     oracle = RoundParameters("olh", 0.5, LABELS).oracle
     close = read_parameters(answer(a_round(p=oracle.p * (1 + 1e-14), q=oracle.q * (1 - 1e-14))))
     assert close.p != oracle.p
-
-
-@pytest.mark.parametrize("changes", [{"accepted": 0}, {"round": None}])
-def test_rejects_invalid_submission_response(changes: dict[str, Any]):
-    with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
-        reader(Accepted)(answer(ACCEPTED | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"counts": [4]}, "1 values for 2 items"),
-        ({"counts": [5, 0]}, "counts: the value of item 0"),
-        ({"frequencies": None}, "frequencies"),
-        ({"standard_errors": [0.1, 0.1, 0.1]}, "standard_errors"),
-        ({"n": 0, "counts": [0, 0]}, "without reports"),
-    ],
-)
-def test_rejects_invalid_frequencies(changes: dict[str, Any], words: str):
-    with pytest.raises(InvalidAnswerError, match=words):
-        read_frequencies(answer(FREQUENCIES | changes))
 
 
 def test_frequencies_without_reports_are_none():
@@ -273,29 +321,6 @@ def test_frequencies_are_typed_and_show_labels():
     assert repr(read) == (
         "Frequencies(olh, epsilon 0.5, 4 reports, 2 items: a 110.00 %; b -10.00 %)"
     )
-
-
-@pytest.mark.parametrize("changes", [{"targets": [2]}, {"recovered": [1.0]}])
-def test_rejects_invalid_recovery(changes: dict[str, Any]):
-    with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
-        read_recovery(answer(RECOVERY | changes))
-
-
-ANSWER = CERTIFICATE["answers"][0]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"lower": [0.1]},
-        {"answers": []},
-        {"answers": [ANSWER | {"certain": [2]}]},
-        {"answers": [ANSWER | {"possible": [-1]}]},
-    ],
-)
-def test_rejects_invalid_certificate(changes: dict[str, Any]):
-    with pytest.raises(InvalidAnswerError):
-        read_certificate(answer(CERTIFICATE | changes), 1)
 
 
 def problem_of(response: HttpResponse) -> RefusedError:
@@ -361,36 +386,8 @@ def test_rejects_malformed_tickets(body: bytes):
         read_tickets(HttpResponse(200, {}, body), 1)
 
 
-VERDICT: dict[str, Any] = {
-    "attack": "possible",
-    "attack_probability": 0.4,
-    "malicious_share": None,
-    "least_malicious_share": 0,
-    "raised": [1, 0],
-    "top": [{"item": 1, "label": "b", "estimate": 0.75}],
-    "sentences": ["An attack is possible."],
-}
-
-
 def test_round_has_its_verdict():
     assert read_status(answer(a_round())).verdict is None
     status = read_status(answer(a_round(verdict=VERDICT)))
     (listed,) = read_rounds(answer({"rounds": [a_summary(verdict=VERDICT)]}))
     assert status.verdict == listed.verdict == Verdict.model_validate(VERDICT)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"attack": None},
-        {"raised": [2, 3]},
-        {"raised": [0] * 21},
-        {"top": [{"item": 9, "label": "b", "estimate": 0.75}]},
-        {"top": VERDICT["top"] * 11},
-    ],
-)
-def test_rejects_invalid_verdict(changes: dict[str, Any]):
-    body = a_round(verdict=VERDICT | changes)
-    for read, sent in ((read_status, body), (read_rounds, {"rounds": [body]})):
-        with pytest.raises(InvalidAnswerError, match=next(iter(changes))):
-            read(answer(sent))

@@ -21,9 +21,3 @@ from ldprecover_client import RefusedError
 )
 def test_detail_does_not_repeat_title(title: str, detail: str | None, message: str):
     assert str(RefusedError(409, title, detail)) == message
-
-
-def test_message_names_position():
-    assert str(RefusedError(422, "A report is malformed", "too short", position=3)) == (
-        "A report is malformed (report 3): too short"
-    )

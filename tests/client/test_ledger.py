@@ -101,18 +101,6 @@ def test_key_is_128_random_bits(ledger: Ledger):
     assert all(len(key) == 32 and int(key, 16) >= 0 for key in keys)
 
 
-def test_second_claim_returns_first_entry(ledger: Ledger):
-    first, _ = claim(ledger)
-
-    def perturb() -> NoReturn:
-        raise AssertionError("perturbed twice")
-
-    again, new = ledger.claim(
-        server_url="http://b.test", round_id="r1", digest="d", epsilon=0.5, perturb=perturb
-    )
-    assert (again, new) == (first, False)
-
-
 def test_failed_perturbing_leaves_no_entry(ledger: Ledger):
     def perturb() -> NoReturn:
         raise RuntimeError("no randomness")

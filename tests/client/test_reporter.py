@@ -3,13 +3,12 @@
 import math
 import os
 import re
-import sqlite3
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pytest
-from tests.client.conftest import Collector, LeavePending, MakeReporter, Send
+from tests.client.conftest import Collector, LeavePending, MakeReporter
 from tests.client.messages import ACCEPTED
 
 from ldprecover import RoundParameters
@@ -92,27 +91,6 @@ def test_perturbs_once_for_many_tries(collector: Collector, reporter: MakeReport
     assert receipt.duplicate
 
 
-def test_report_is_in_ledger_before_send(
-    collector: Collector, reporter: MakeReporter, tmp_path: Path
-):
-    collector.add()
-    path = tmp_path / "ledger.sqlite3"
-    states: list[Any] = []
-
-    def look(send: Send):
-        with sqlite3.connect(path) as db:
-            states.extend(
-                db.execute("SELECT round_id, server_url, key, packed, state, epsilon FROM reports")
-            )
-        db.close()
-        return send()
-
-    collector.faults.append(look)
-    reporter(ledger=Ledger(path)).report(0)
-    ((key, packed),) = collector.sent
-    assert states == [("r1", collector.URL, key, packed, "pending", 0.5)]
-
-
 @pytest.mark.parametrize("protocol", ["oue", "olh"])
 def test_only_report_depends_on_value(
     collector: Collector, reporter: MakeReporter, tmp_path: Path, monkeypatch, protocol: str
@@ -144,14 +122,52 @@ def test_only_report_depends_on_value(
     assert witnessed[0] == witnessed[1]
 
 
-@pytest.mark.parametrize("value", ["Springfield", 4, True, 2.0, None])
-def test_rejects_unknown_item_before_perturbing(
-    collector: Collector, reporter: MakeReporter, value, monkeypatch
+LABELS, NUMBERS = ("3", "2", "1", "caf\u00e9"), ("-1", "1")
+
+
+@pytest.mark.parametrize(
+    ("items", "value", "item"),
+    [
+        (LABELS, "2", 1),
+        (LABELS, 2, 2),
+        (LABELS, np.int64(2), 2),
+        (LABELS, np.str_("2"), 1),
+        (LABELS, "cafe\u0301", 3),
+        (NUMBERS, -1.0, 0),
+        (NUMBERS, 1, 1),
+        (NUMBERS, "-1", 0),
+        (NUMBERS, "1.0", 1),
+        (NUMBERS, 0.0, 1),
+        (NUMBERS, "0.25", 1),
+    ],
+)
+def test_value_is_label_index_or_number(
+    collector: Collector, reporter: MakeReporter, monkeypatch, items: tuple[str, ...], value, item
 ):
-    collector.add()
+    """A word of zeros keeps the item, and rounds a number up."""
+    collector.add("grr", items=items)
+    monkeypatch.setattr(os, "urandom", bytes)
+    reporter().report(value)
+    assert list(collector.stored.values()) == [item.to_bytes(4, "little")]
+
+
+@pytest.mark.parametrize(
+    ("items", "value", "words"),
+    [
+        *((Collector.ITEMS, value, "item") for value in ("Springfield", 4, True, 2.0, None)),
+        *(
+            (NUMBERS, value, "in this round a value is a number from -1 to 1")
+            for value in (1.01, -2, "x", "nan", math.inf, True, None, "")
+        ),
+    ],
+)
+def test_rejects_other_values_before_perturbing(
+    collector: Collector, reporter: MakeReporter, monkeypatch, items, value, words: str
+):
+    collector.add("grr", items=items)
     user = reporter()
     monkeypatch.setattr(os, "urandom", None)
-    with pytest.raises(UnknownItemError):
+    with pytest.raises(UnknownItemError, match=words):
         user.report(value)
     assert not collector.posts
     assert user.ledger.entries() == ()
@@ -168,67 +184,14 @@ def test_error_does_not_repeat_value(collector: Collector, reporter: MakeReporte
     assert caught.value.__suppress_context__
 
 
-def test_str_is_label_and_int_is_index(collector: Collector, reporter: MakeReporter, monkeypatch):
-    """The labels are numbers in another order, so "2" and 2 are different items."""
-    labels = ("3", "2", "1", "caf\u00e9")
-    oracle = RoundParameters("grr", 0.5, labels).oracle
-    reports = {}
-    for name, value in (
-        ("label", "2"),
-        ("index", 2),
-        ("numpy index", np.int64(2)),
-        ("numpy label", np.str_("2")),
-        ("other form", "cafe\u0301"),
-    ):
-        collector.add("grr", items=labels, id=name.replace(" ", "-"))
-        monkeypatch.setattr(os, "urandom", FixedRandomness())
-        reporter(name.replace(" ", "-")).report(value)
-        reports[name] = collector.sent[-1][1]
-    expected = {}
-    for item in (1, 2, 3):
-        monkeypatch.setattr(os, "urandom", FixedRandomness())
-        expected[item] = pack(oracle.perturb([item]))
-    assert expected[1] != expected[2]
-    assert reports == {
-        "label": expected[1],
-        "index": expected[2],
-        "numpy index": expected[2],
-        "numpy label": expected[1],
-        "other form": expected[3],
-    }
-
-
-@pytest.mark.parametrize(
-    ("value", "item"), [(-1.0, 0), (1, 1), ("-1", 0), ("1.0", 1), (0.0, None), ("0.25", None)]
-)
-def test_round_for_numbers_takes_numbers(
-    collector: Collector, reporter: MakeReporter, monkeypatch, value, item
-):
-    """-1 and 1 give one item each; other numbers give either."""
-    collector.add("grr", 0.5, items=("-1", "1"))
-    monkeypatch.setattr(
-        os, "urandom", lambda n: bytes(n)
-    )  # a word of zeros keeps the item, and rounds up
-    assert reporter().report(value).state == "accepted"
-    ((_, packed),) = collector.stored.items()
-    assert int.from_bytes(packed, "little") == (1 if item is None else item)
-
-
-@pytest.mark.parametrize("value", [1.01, -2, "x", "nan", math.inf, True, None, ""])
-def test_round_for_numbers_rejects_others(collector: Collector, reporter: MakeReporter, value):
-    collector.add("grr", 0.5, items=("-1", "1"))
-    with pytest.raises(UnknownItemError, match="in this round a value is a number from -1 to 1"):
-        reporter().report(value)
-    assert collector.posts == []
-
-
 def test_same_id_is_same_round(collector: Collector, reporter: MakeReporter):
+    collector.add(id="r0")
     collector.add()
     ledger = Ledger.in_memory()
-    reporter("r1", ledger=ledger).report(0)
+    assert reporter("current", ledger=ledger).report(0).round_id == "r1"
     with pytest.raises(AlreadyReportedError, match="has your report"):
-        reporter("current", ledger=ledger, url="https://mirror.test").report(1)
-    assert len(collector.posts) == 1
+        reporter("r1", ledger=ledger, url="https://mirror.test").report(1)
+    assert [post.url.path for post in collector.posts] == ["/rounds/r1/reports"]
 
 
 def test_pending_report_replaces_second_value(
@@ -252,13 +215,6 @@ def test_rejects_unknown_item_with_pending_report(
     with pytest.raises(UnknownItemError):
         reporter(ledger=ledger).report("Springfield")
     assert len(collector.posts) == 5
-
-
-def test_current_resolves_to_id(collector: Collector, reporter: MakeReporter):
-    collector.add(id="r1")
-    collector.add(id="r2")
-    assert reporter("current").report(0).round_id == "r2"
-    assert collector.posts[0].url.path == "/rounds/r2/reports"
 
 
 def test_resume_sends_each_under_its_key(
@@ -313,8 +269,9 @@ def test_final_refusal_keeps_epsilon_spent(
     collector.add()
     collector.faults.append(lambda send: collector.problem(status, slug))
     user = reporter()
-    with pytest.raises(RefusedError, match=slug.replace("-", " ")):
+    with pytest.raises(RefusedError, match=slug.replace("-", " ")) as caught:
         user.report(0)
+    assert "never be counted, and its epsilon stays spent" in caught.value.__notes__[0]
     assert user.resume() == ()
     with pytest.raises(AlreadyReportedError, match="for good"):
         user.report(0)
@@ -343,8 +300,9 @@ def test_other_answers_leave_report_pending(collector: Collector, reporter, faul
     collector.add()
     collector.faults.append(fault)
     user = reporter()
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         user.report(0)
+    assert error is InvalidAnswerError or "the same one goes out" in caught.value.__notes__[0]
     assert [receipt.state for receipt in user.resume()] == ["accepted"]
     assert len(set(collector.sent)) == 1
 
@@ -354,14 +312,8 @@ def test_other_answers_leave_report_pending(collector: Collector, reporter, faul
     [
         ({"p": 0.99}, InconsistentRoundError, "states p"),
         ({"protocol": "rappor"}, UnknownProtocolError, "rappor"),
-        (
-            {"items": ["a", "caf\u00e9", "cafe\u0301", "b"]},
-            InconsistentRoundError,
-            "item 1 and item 2, which look the same",
-        ),
-        ({"items": ["a", 301 * "b", "c", "d"]}, InconsistentRoundError, "item 1 has 301"),
         # Otherwise every later resume would fail on it.
-        *(({"id": id_}, InvalidAnswerError, "id") for id_ in ("x/y", "a b", "", "r" * 200)),
+        ({"id": "x/y"}, InvalidAnswerError, "id"),
     ],
 )
 def test_rejects_invalid_round_before_perturbing(
