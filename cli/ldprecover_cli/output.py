@@ -87,9 +87,10 @@ def joined(labels: Iterable[str]) -> str:
 
 def note_items(labels: Sequence[str]) -> None:
     """State the number of a round's items, the first three and the last: it cannot be changed."""
-    shown = [*labels[:3], *["…"] * (len(labels) > 4), *labels[3:][-1:]]
-    first = joined(shown)
-    note(f"{counted(len(labels), 'item')}: {first}.")
+    shown = list(labels)
+    if len(labels) > 4:
+        shown[3:-1] = ["…"]
+    note(f"{counted(len(labels), 'item')}: {joined(shown)}.")
 
 
 def print_question(out: Console, question: str | None) -> None:

@@ -312,9 +312,11 @@ def _chosen(first: Row, rows: Iterator[Row], at: Sequence[int], skip: int = 0) -
         if len(row) <= max(at):
             raise DatasetError(f"{place}: too few cells in {quoted(' '.join(row))}")
         if any(row[width:]):
+            advice = "quote one with a comma"
+            if width == 1:
+                advice += ", or delete the lines above the names of the columns"
             raise DatasetError(
-                f"{place}: more cells than columns in {quoted(','.join(row))}; quote one with a "
-                "comma" + ", or delete the lines above the names of the columns" * (width == 1)
+                f"{place}: more cells than columns in {quoted(','.join(row))}; {advice}"
             )
         yield place, [row[position].strip() for position in at]
 

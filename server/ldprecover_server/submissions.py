@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ReportError
+from ldprecover.sentences import counted
 from ldprecover_server import limits
 from ldprecover_server.access.access import Access, Sender
 from ldprecover_server.errors import (
@@ -99,9 +100,9 @@ class Submissions:
             self.access.take(sender.key, reports)
         elif reports > (limit := self.settings.open_reports):
             raise ReportKeyNeededError(
-                f"without a report key a submission holds at most {limit} "
-                f"report{'s' * (limit > 1)}, and this one has {reports}: send one submission for "
-                "each user, or the header Authorization: Bearer KEY with a report key"
+                f"without a report key a submission holds at most {counted(limit, 'report')}, and "
+                f"this one has {reports}: send one submission for each user, or the header "
+                "Authorization: Bearer KEY with a report key"
             )
 
     def _readiness_error(self) -> ServiceError | None:

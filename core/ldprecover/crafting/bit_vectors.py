@@ -108,25 +108,21 @@ class BitCrafter(Crafter):
 
         Where too few have room for the rate, others have as many targets as fit.
         """
-        law, d, r, one = (
-            self._sizes.probabilities(),
-            self.oracle.domain_size,
-            targets.size,
-            fixed_item is not None,
-        )
+        law, d, r = self._sizes.probabilities(), self.oracle.domain_size, targets.size
+        fixed = 0 if fixed_item is None else 1
         sizes = np.arange(law.size)
-        is_feasible = sizes >= r + one
+        is_feasible = sizes >= r + fixed
         feasible = float(law[is_feasible].sum())
         chance = np.where(
             is_feasible,
             rate / max(feasible, rate, _LIKELY),
             max(rate - feasible, 0) / max(1 - feasible, _LIKELY),
         )
-        free = np.maximum(sizes - one, 0)
-        full, bare = (_possible(np.full(sizes.size, h), free, r, d - one) for h in (r, 0))
+        free = np.maximum(sizes - fixed, 0)
+        full, bare = (_possible(np.full(sizes.size, h), free, r, d - fixed) for h in (r, 0))
         mean = float(law @ (chance * full + (1 - chance) * bare))
-        sent = one * (1 - float(law[0]))
-        support = np.full(d, (float(law @ sizes) - mean - sent) / max(d - r - one, 1))
+        sent = fixed * (1 - float(law[0]))
+        support = np.full(d, (float(law @ sizes) - mean - sent) / max(d - r - fixed, 1))
         support[targets] = mean / r
         if fixed_item is not None:
             support[fixed_item] = sent

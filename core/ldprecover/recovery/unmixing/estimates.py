@@ -9,7 +9,7 @@ import numpy as np
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import ALIKE, Dropped
-from ldprecover.recovery.unmixing.cells import without_full_cells
+from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
 from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
@@ -87,27 +87,9 @@ def estimates_of_histogram(
     z = cells.estimates(filled) / honest
     usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))
     sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation))
-    search = SetSearch(cells, histogram)
-    poisoned = tally.counts(oracle)
-    raised_set = search.best(poisoned)
-    score = 0.0 if raised_set is None else raised_set.evidence
-    suspects = {}
-    if raised_set is not None and not targets and raised_set.probabilities.mean() > _IDENTIFIED:
-        suspects = dict(
-            zip(raised_set.items.tolist(), raised_set.probabilities.tolist(), strict=True)
-        )
-    # Dropped reports name a set only if they support each of its items more than all others.
-    added = poisoned - cells.sums.counts(filled)
-    is_suspect = np.isin(np.arange(z.size), list(suspects))
-    named = bool(suspects) and min(suspects.values()) > _IDENTIFIED
-    named = named and float(added[is_suspect].min()) > float(added[~is_suspect].max())
-    raised = targets or tuple(suspects)
-    additions = tuple(search.additions_for(raised)) if len(raised) > 1 else ()
-    if not targets and all(each.log_likelihood < THRESHOLDS.set_evidence for each in additions):
-        additions = ()  # the other reports show no attack
-        suspects = suspects if named else {}
+    finding = _search(cells, tally, filled, targets)
     notes = [_NO_SEARCH] if cells.sums.number > MOST_CELLS else []
-    if cells.dropped.size and not suspects and not targets:
+    if cells.dropped.size and not finding.suspects and not targets:
         notes.append(_NOT_NAMED)
     of_others = float(filled[cells.dropped].sum())
     description = f"the {cells.dropped.size:,} fullest kinds of reports, which too many users sent"
@@ -115,16 +97,63 @@ def estimates_of_histogram(
         z=z,
         sd=sd,
         n=n,
-        suspects=suspects,
+        suspects=finding.suspects,
         dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
         honest_kept=n / honest,
-        additions=additions,
-        log_p=min(math.log(2) + min(log_p, -score), 0.0),
+        additions=finding.additions,
+        log_p=min(math.log(2) + min(log_p, -finding.evidence), 0.0),
         malicious=max(dropped - of_others - 3 * math.sqrt(dropped + of_others), 0.0),
         notes=tuple(notes),
-        dropped_raised=named,
-        are_raised=bool(additions),
+        dropped_raised=finding.is_named,
+        are_raised=bool(finding.additions),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Finding:
+    """The suspects among the items of a histogram, with their probabilities, and the `evidence`.
+
+    `is_named` says that the dropped reports tell the suspects, and `additions` are what the others
+    may have added to these, or to the targets.
+    """
+
+    evidence: float
+    suspects: Mapping[int, float]
+    is_named: bool
+    additions: tuple[Addition, ...]
+
+
+def _search(cells: Cells, tally: Tally, filled: FloatArray, targets: tuple[int, ...]) -> _Finding:
+    """Return what the histogram of a tally shows; `filled` has the dropped cells filled up."""
+    search, counts = SetSearch(cells, tally.summary), tally.counts(cells.oracle)
+    best = search.best(counts)
+    suspects: dict[int, float] = {}
+    if best is not None and not targets and best.probabilities.mean() > _IDENTIFIED:
+        suspects = dict(zip(best.items.tolist(), best.probabilities.tolist(), strict=True))
+    is_named = _are_named(suspects, counts - cells.sums.counts(filled))
+    raised = targets or tuple(suspects)
+    additions = tuple(search.additions_for(raised)) if len(raised) > 1 else ()
+    if not targets and all(each.log_likelihood < THRESHOLDS.set_evidence for each in additions):
+        additions = ()  # the other reports show no attack
+        if not is_named:
+            suspects = {}
+    return _Finding(
+        evidence=0.0 if best is None else best.evidence,
+        suspects=suspects,
+        is_named=is_named,
+        additions=additions,
+    )
+
+
+def _are_named(suspects: Mapping[int, float], dropped: FloatArray) -> bool:
+    """Return whether the `dropped` support of each item tells the suspects.
+
+    Dropped reports name a set only if they support each of its items more than all others.
+    """
+    if not suspects or min(suspects.values()) <= _IDENTIFIED:
+        return False
+    is_suspect = np.isin(np.arange(dropped.size), list(suspects))
+    return float(dropped[is_suspect].min()) > float(dropped[~is_suspect].max())
 
 
 def noise_sd(

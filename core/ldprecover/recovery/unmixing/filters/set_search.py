@@ -118,26 +118,27 @@ def _tested(
 
     `members` are the places of the set among the items.
     """
-    chosen, tests = np.isin(np.arange(items.size), members), []
-    for _ in range(2):
+
+    def test(chosen: BoolArray) -> tuple[Int64Array, SharedSet, float]:
         measure = partial(hits_by_item, items=items, members=chosen)
         hits = total_over_passing(source, measure, decided)
-        test, score = _test(source.oracle, items[chosen], hits[:, -1])
-        tests.append((test, score))
-        wider = chosen | (score > 0) & _raised(hits, test.bins)
-        # Reports of a fixed size that support all items but one have no law.
-        limit = source.oracle.domain_size - 2 if source.oracle.fixed_size else MOST_ITEMS
-        if wider.sum() > min(MOST_ITEMS, limit) or (wider == chosen).all():
-            break
-        chosen = wider
+        return hits, *_test(source.oracle, items[chosen], hits[:, -1])
+
+    chosen = np.isin(np.arange(items.size), members)
+    hits, narrow, narrow_score = test(chosen)
+    if not narrow_score:
+        return narrow
+    wider = chosen | _raised(hits, narrow.bins)
+    # Reports of a fixed size that support all items but one have no law.
+    limit = source.oracle.domain_size - 2 if source.oracle.fixed_size else MOST_ITEMS
+    if wider.sum() > min(MOST_ITEMS, limit) or (wider == chosen).all():
+        return narrow
+    _, wide, wide_score = test(wider)
     # A wide set decides only if its histogram is explained: innocent items may be in it.
-    return max(
-        tests,
-        key=lambda each: (
-            each[0].is_decided and (each is tests[0] or each[0].raised.spread < _EXPLAINED),
-            each[1],
-        ),
-    )[0]
+    wide_decides = wide.is_decided and wide.raised.spread < _EXPLAINED
+    if wide_decides != narrow.is_decided:
+        return wide if wide_decides else narrow
+    return wide if wide_score > narrow_score else narrow
 
 
 def _test(
