@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from ldprecover import ParameterError
 from ldprecover._checks import check_whole
+from ldprecover.estimation.simplex import project_simplex
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_attacker.base import Attack
-from ldprecover_client.answers import Form, Round
+from ldprecover_client.answers import Form, Round, RoundStatus
 from ldprecover_client.bulk import BATCH_SIZE, check_tickets, client_of, simulate_users
+from ldprecover_client.errors import RefusedError
 from ldprecover_client.http import Client
 from ldprecover_client.progress import Progress
 
@@ -25,6 +27,21 @@ _STREAM = 2
 def campaign_rng(seed: int) -> np.random.Generator:
     """Return the generator of the reports of a campaign with this seed."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_STREAM,)))
+
+
+def round_knowledge(client: Client, round: RoundStatus, m: int) -> dict[str, Any]:
+    """Return the options of an attack that m malicious users know of a round with reports.
+
+    They are their share of the reports, and the frequencies so far as a distribution, unless the
+    client may not read these: then the attack guesses.
+    """
+    knowledge: dict[str, Any] = {"share": m / (round.n + m)}
+    try:
+        estimates = client.frequencies(round.id).frequencies
+    except RefusedError:
+        return knowledge
+    assert estimates is not None  # the round has reports
+    return knowledge | {"frequencies": project_simplex(estimates).tolist()}
 
 
 @dataclass(frozen=True, kw_only=True)

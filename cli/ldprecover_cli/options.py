@@ -1,22 +1,14 @@
-"""Options that several commands share, and the client of the server they name."""
+"""Options that several commands share."""
 
-import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
 from ldprecover_cli import completion
-from ldprecover_cli.errors import CommandError, UsageError, close_to, file_errors
-from ldprecover_cli.output import plain
-
-if TYPE_CHECKING:
-    from ldprecover_client import Client, Retries
+from ldprecover_cli.errors import CommandError
 
 AUTO = "auto"
 """Value of --protocol: choose the best protocol for the round."""
@@ -173,156 +165,8 @@ Canaries = Annotated[
 Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers of the command.")]
 
 
-def number_or_text(text: str) -> float | str:
-    """Return a finite number, whole ones as integers; otherwise the text, which others check."""
-    number = _number(text)
-    if number is None:
-        return text
-    return int(number) if number.is_integer() else number
-
-
-def method_options(
-    texts: Sequence[str] | None, option: str = "--option", example: str = "least=3"
-) -> dict[str, Any]:
-    """Return the numbers and words of NAME=VALUE by name. Raises UsageError."""
-    values = values_by_name(option, example, texts)
-    return {name: number_or_text(value) for name, value in values.items()}
-
-
-def values_by_name(option: str, example: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the values of NAME=VALUE by name. Raises UsageError."""
-    values: dict[str, str] = {}
-    for text in texts or []:
-        name, _, value = text.partition("=")
-        if not name or not value:
-            raise UsageError(f"{option} takes a name and a value, as {example}, not {text!r}")
-        if name in values:
-            raise UsageError(f"{option} {name} is given twice")
-        values[name] = value
-    return values
-
-
 def confirm_opening() -> None:
     """Ask on a terminal whether to open a round or form. Raises CommandError if not."""
     is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     if is_terminal and not typer.confirm("Nothing can be changed later. Open it?", err=True):
         raise CommandError("nothing was opened")
-
-
-def read_lines(file: Path) -> list[str]:
-    """Return the lines of a text file in UTF-8, which end as Python's do. Raises UsageError."""
-    try:
-        with file_errors("read", file), file.open(encoding="utf-8-sig") as lines:
-            return [line.rstrip("\n") for line in lines]
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} must be a text file in UTF-8") from error
-
-
-def support_of(file: Path | None) -> list[float] | None:
-    """Return the numbers of a text file, one a line; None for no file. Raises UsageError."""
-    if file is None:
-        return None
-    from ldprecover_client.tables import open_table
-
-    numbers = []
-    with open_table(file) as table:
-        for place, (cell,) in table.rows([0]):
-            if (number := _number(str(cell))) is None:
-                raise UsageError(f"{place} must be a number")
-            numbers.append(number)
-    return numbers
-
-
-def _number(text: str) -> float | None:
-    """Return the finite number in a text, or None."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    # Python reads 1_0 as 10, and digits of other scripts; no other program does.
-    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
-
-
-@contextmanager
-def connected(
-    url: str,
-    key: str | None = None,
-    *,
-    scope: Scope = "admin",
-    retries: "Retries | None" = None,
-) -> Iterator["Client"]:
-    """Yield a client of the server.
-
-    Raises CommandError with a hint if the key lacks `scope` or a round or form does not exist.
-    """
-    from ldprecover_client.errors import InvalidAnswerError, RefusedError
-    from ldprecover_client.http import Client
-    from ldprecover_client.retries import INTERACTIVE
-
-    with Client(url, key=key, retries=retries or INTERACTIVE) as client:
-        try:
-            yield client
-        except RefusedError as error:
-            if error.slug == "unauthorized":
-                raise CommandError(_key_message(key, scope)) from error
-            noun, _, missing = (error.detail or "")[3:].partition(" has the id or name ")
-            if missing:
-                listed = client.forms() if noun == "form" else client.rounds()
-                near = close_to(missing.strip("'"), [each.name for each in listed])
-                hint = " (for a form add --form, where a command has it)" * (noun == "round")
-                raise CommandError(
-                    f"no {noun} is called {missing}{hint}: "
-                    f"{near or '`ldprecover round list` shows all rounds'}"
-                ) from error
-            raise
-        except InvalidAnswerError as error:
-            raise CommandError(f"{client.url}: {error}; check --url") from error
-
-
-@dataclass(frozen=True)
-class ChosenRound:
-    """A round that a command reads: `reference` for requests, `title` for people."""
-
-    reference: str
-    title: str
-
-
-@contextmanager
-def connected_to(
-    round: str,
-    url: str,
-    key: str | None = None,
-    *,
-    scope: Scope = "analyst",
-) -> Iterator[tuple["Client", ChosenRound]]:
-    """Yield a client as `connected` does, and the round it is for.
-
-    The reference of the current round is its id: another may be opened between two requests.
-    """
-    with connected(url, key, scope=scope) as client:
-        reference, name = round, round
-        if round == CURRENT and (summaries := client.rounds()):
-            reference, name = summaries[0].id, summaries[0].name
-        yield client, ChosenRound(reference, titled(name, round))
-
-
-def titled(name: str, reference: str) -> str:
-    """Return the name of a round, and that it is the current one if it was not named."""
-    return f"{plain(name)} (the current one)" if reference == CURRENT else plain(name)
-
-
-def _key_message(key: str | None, scope: Scope) -> str:
-    """Return the message for a key that is missing or unknown."""
-    if scope == "admin":
-        variable = "LDPRECOVER_ADMIN_KEY"
-        hint = (
-            "the server printed one at its first start, and `ldprecover admin key create` on its "
-            "database makes another"
-        )
-    else:
-        variable = "LDPRECOVER_KEY"
-        hint = f"`ldprecover admin key create --scope {scope}` on its database makes one"
-    if key is not None:
-        return f"the server does not know this key, or it was revoked: {hint}"
-    article = "a" if scope == "report" else "an"
-    return f"this needs {article} {scope} key of the server, in --key or {variable}: {hint}"

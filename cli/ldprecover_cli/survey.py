@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 from typer import Argument, Context, Option
 
 from ldprecover.sentences import counted
+from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
@@ -25,7 +26,6 @@ from ldprecover_cli.options import (
     Url,
     Yes,
     confirm_opening,
-    connected,
 )
 from ldprecover_cli.output import JsonObject, console, note, note_items, plain, print_json
 

@@ -6,15 +6,8 @@ import typer
 from typer import Option
 
 from ldprecover.sentences import counted
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    IsForm,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.connection import connected_to
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, IsForm, Key, RoundArgument, Url
 from ldprecover_cli.output import note
 
 

@@ -12,19 +12,10 @@ import typer
 from typer import Option
 
 from ldprecover_cli import completion
+from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError
-from ldprecover_cli.options import (
-    AUTO,
-    DEFAULT_URL,
-    Column,
-    Encoding,
-    Json,
-    Key,
-    Seed,
-    Url,
-    connected,
-    read_lines,
-)
+from ldprecover_cli.option_values import read_lines
+from ldprecover_cli.options import AUTO, DEFAULT_URL, Column, Encoding, Json, Key, Seed, Url
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings

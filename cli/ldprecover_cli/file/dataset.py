@@ -8,8 +8,9 @@ from typing import Annotated
 from typer import Option
 
 from ldprecover.sentences import counted
+from ldprecover_cli.connection import titled
 from ldprecover_cli.file.datasets import dataset_errors
-from ldprecover_cli.options import CURRENT, DatabaseUrl, RoundArgument, titled
+from ldprecover_cli.options import CURRENT, DatabaseUrl, RoundArgument
 from ldprecover_cli.output import note
 from ldprecover_cli.signals import end_on_signals
 

@@ -14,6 +14,7 @@ from typer import Argument, Option
 from ldprecover_cli.errors import UsageError, check_items, check_new
 from ldprecover_cli.file.datasets import dataset_errors
 from ldprecover_cli.file.export_files import read_export, write_export
+from ldprecover_cli.option_values import method_options, number_or_text, support_of
 from ldprecover_cli.options import (
     Canaries,
     Eta,
@@ -23,9 +24,6 @@ from ldprecover_cli.options import (
     NewJsonFile,
     RecoveryMethod,
     SupportFile,
-    method_options,
-    number_or_text,
-    support_of,
 )
 from ldprecover_cli.output import JsonObject, note, print_json
 from ldprecover_cli.result.certify import (

@@ -4,16 +4,8 @@ from typing import Annotated
 
 from typer import Option
 
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Canaries,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.connection import connected_to
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Canaries, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import console, plain, plain_table, print_json
 
 

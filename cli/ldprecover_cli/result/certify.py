@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ldprecover.items import isolated, label_indices
+from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.item_tables import largest
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
 
 if TYPE_CHECKING:

@@ -1,18 +1,10 @@
 """`result frequencies`: the unbiased estimates of a round, or of all rounds of a form."""
 
 from ldprecover.sentences import counted
+from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.item_tables import Top, print_items, to_show
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    IsForm,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, IsForm, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import console, plain, print_json, print_question
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
 

@@ -1,6 +1,7 @@
 """`result methods`: the recovery methods of a round."""
 
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, connected_to
+from ldprecover_cli.connection import connected_to
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import console, plain_table, print_json
 
 

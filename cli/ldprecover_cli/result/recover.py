@@ -7,8 +7,10 @@ from typer import Option
 
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
+from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import check_items
 from ldprecover_cli.item_tables import Top, noise_note, print_items, to_show
+from ldprecover_cli.option_values import method_options, number_or_text, support_of
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -23,10 +25,6 @@ from ldprecover_cli.options import (
     RoundArgument,
     SupportFile,
     Url,
-    connected_to,
-    method_options,
-    number_or_text,
-    support_of,
 )
 from ldprecover_cli.output import console, plain, print_json, print_question
 from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table

@@ -1,16 +1,9 @@
 """`round export`: a round as one file."""
 
 from ldprecover.sentences import counted
+from ldprecover_cli.connection import connected_to
 from ldprecover_cli.file.export_files import write_export
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Key,
-    NewJsonFile,
-    RoundArgument,
-    Url,
-    connected_to,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Key, NewJsonFile, RoundArgument, Url
 from ldprecover_cli.output import note, print_json
 
 

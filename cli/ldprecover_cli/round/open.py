@@ -7,7 +7,9 @@ from typer import Argument, Option
 
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
+from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError
+from ldprecover_cli.option_values import method_options
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
@@ -26,8 +28,6 @@ from ldprecover_cli.options import (
     Url,
     Yes,
     confirm_opening,
-    connected,
-    method_options,
 )
 from ldprecover_cli.output import console, note, note_items, plain, print_json
 

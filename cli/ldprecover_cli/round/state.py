@@ -8,19 +8,9 @@ from typer import Argument, Option
 
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
+from ldprecover_cli.connection import connected, connected_to, titled
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    IsForm,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    connected,
-    connected_to,
-    titled,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, IsForm, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import console, joined, plain_table, print_json
 
 if TYPE_CHECKING:

@@ -4,16 +4,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from ldprecover_cli.connection import connected, titled
 from ldprecover_cli.errors import CommandError, check_items
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    RoundArgument,
-    Url,
-    connected,
-    titled,
-)
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, RoundArgument, Url
 from ldprecover_cli.output import console, plain, print_json
 from ldprecover_cli.send.receipts import LedgerFile, ReportKey, receipt_fields, round_name
 

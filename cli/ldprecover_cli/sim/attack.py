@@ -7,21 +7,14 @@ from typer import Argument, Option
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items, close_to
-from ldprecover_cli.options import (
-    CURRENT,
-    DEFAULT_URL,
-    Json,
-    Key,
-    RoundArgument,
-    Url,
-    values_by_name,
-)
+from ldprecover_cli.option_values import values_by_name
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import joined
 from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
 if TYPE_CHECKING:
-    from ldprecover_client import Client, RoundStatus
+    from ldprecover_client import RoundStatus
 
 Beta = Annotated[
     float | None,
@@ -97,7 +90,8 @@ def attack(
 
     Example: ldprecover sim attack mga members --targets 3 --tickets stolen.txt
     """
-    from ldprecover_attacker import Campaign, make_attack
+    from ldprecover_attacker import Campaign, attack_options, make_attack
+    from ldprecover_attacker.campaign import round_knowledge
 
     options = _parameters(name, parameters)
     if users is not None and beta is not None:
@@ -114,7 +108,9 @@ def attack(
         labels = _targets(name, target, targets, status, run.seed)
         options |= {"targets": labels, "input_poisoning": input_poisoning, "attackers": attackers}
         secret = run_secret(run.seed, "sim attack", status.id, {"attack": name, **options})
-        attack = make_attack(name, **_knowledge(run.client, status, m, name, options))
+        knows = "share" in attack_options(name) and not input_poisoning and status.n
+        knowledge = round_knowledge(run.client, status, m) if knows else {}
+        attack = make_attack(name, **knowledge | options)
         # A share of the reports is another number after a part of the run was sent.
         run.print_repeat_options(users=m if users is None else None)
         campaign = Campaign(run.client, status, attack, m, run.seed, secret=secret, **run.delivery)
@@ -173,29 +169,6 @@ def _targets(
         return None
     number = min(_TARGETS, len(items) // 2) if targets is None else targets
     return [items[i] for i in draw_targets(len(items), max(1, number), seed)]
-
-
-def _knowledge(
-    client: "Client", status: "RoundStatus", users: int, name: str, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the options of an attack, and what it may know of a round with reports.
-
-    That is its share of the reports, and the estimates so far. Without the right to read them no
-    frequencies, so that the attack guesses.
-    """
-    from ldprecover.estimation.simplex import project_simplex
-    from ldprecover_attacker import attack_options
-    from ldprecover_client.errors import RefusedError
-
-    if "share" not in attack_options(name) or options["input_poisoning"] or not status.n:
-        return options
-    knowledge: dict[str, Any] = {"share": users / (status.n + users)}
-    try:
-        estimates = client.frequencies(status.id).frequencies
-    except RefusedError:
-        return knowledge | options
-    assert estimates is not None  # the round has reports
-    return knowledge | {"frequencies": project_simplex(estimates).tolist()} | options
 
 
 def _share(beta: float, status: "RoundStatus") -> int:

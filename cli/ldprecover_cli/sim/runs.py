@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ldprecover.sentences import counted
-from ldprecover_cli.options import CURRENT, connected, titled
+from ldprecover_cli.connection import connected, titled
+from ldprecover_cli.options import CURRENT
 from ldprecover_cli.output import JsonObject, console, note, plain, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.sim.ticket_files import check_access, explain_used_keys

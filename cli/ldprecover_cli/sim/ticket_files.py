@@ -9,7 +9,7 @@ from typer import Option
 
 from ldprecover.sentences import counted
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.options import read_lines
+from ldprecover_cli.option_values import read_lines
 
 if TYPE_CHECKING:
     from ldprecover_client import Round

@@ -21,7 +21,7 @@ from ldprecover.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class CertificateSentences:
+class ResultSentences:
     """What a certificate says: one sentence or two for each answer; what the assumed share of
     malicious reports leaves open; and the proven share, None without any.
     """
@@ -56,7 +56,7 @@ class CertificateResult:
         lower, upper = self.intervals
         return float(2 * lower[1] - 1), float(2 * upper[1] - 1)
 
-    def sentences(self, labels: Sequence[str]) -> CertificateSentences:
+    def sentences(self, labels: Sequence[str]) -> ResultSentences:
         """Return what the certificate says. Raises ImpossibleShareError."""
         lower, upper = self.intervals
         if tuple(labels) == ITEMS:
@@ -69,7 +69,7 @@ class CertificateResult:
             widest = float((upper - lower).max())
             unknown = f"an item's share is only known to within {points(widest, UP)} points"
         proven = self.least_malicious_share
-        return CertificateSentences(
+        return ResultSentences(
             answers=[self._answer(each, labels) for each in self.answers],
             bound=f"If {percent(self.malicious_share)} of the reports are malicious, {unknown}.",
             proven=proven_sentence(proven) if proven else None,

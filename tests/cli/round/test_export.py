@@ -25,7 +25,10 @@ def exported(on_server: Run, server: ServerProcess) -> str:
     ("options", "fields"),
     [
         ("", {"method": "auto"}),
-        ("--method ldprecover --target 1 --eta 0.1", {"targets": ["1"], "eta": 0.1}),
+        (
+            "--method ldprecover --target 1 --eta 0.1",
+            {"method": "ldprecover", "targets": ["1"], "eta": 0.1},
+        ),
     ],
 )
 def test_recompute_prints_the_servers_numbers(
