@@ -6,26 +6,27 @@ python docs/scripts/api_page.py
 import re
 import tempfile
 import textwrap
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from ldprecover.protocols import PROTOCOLS
 from ldprecover_server import Settings, create_app
 
 PAGE = Path(__file__).parents[1] / "reference" / "api.md"
 
 HEAD = """# The HTTP interface
 
-From the OpenAPI document that a server has at `/openapi.json`, and as a page at `/docs`, by
-`docs/scripts/api_page.py`. [A client in another language](../how-to/another-language.md) has
-example requests, the forms of reports, and what makes a submission count exactly once.
+From the OpenAPI document that a server has at `/openapi.json`, and as a page at `/docs`. [A client
+in another language](../how-to/another-language.md) shows requests and answers.
 
 - `{round}` is a round's id, its name, or `current`, the round opened last that belongs to no form.
   `/reports`, `/frequencies` and `/recover` are the calls of that one. `{form}` is a form's id or
   name.
 - Numbers are strict: `"0.5"`, `true` and `NaN` are not numbers. Unknown fields of a request are an
-  error; ignore those of an answer. Fields that are not given may be null. Items in a request are
-  labels or indices.
+  error; ignore those of an answer. Fields that are not given may be null.
 - A key goes into `Authorization: Bearer KEY`, a ticket into `Authorization: Ticket TICKET`. Results
   of a round whose `read_access` is `key` take a key of scope `analyst` or `admin`. A key that is
   sent must be valid, even if none is needed.
@@ -44,6 +45,8 @@ example requests, the forms of reports, and what makes a submission count exactl
 
 _COMMON = set(re.findall(r"`([a-z-]+)`", HEAD.partition("not repeated below")[2]))
 _ALIASES = ("/reports", "/frequencies", "/recover")
+_REPORTS = {f"{protocol.title()}Reports" for protocol in PROTOCOLS}
+_FORMS = "../how-to/another-language.md#the-forms-of-reports"
 
 
 def api_page() -> str:
@@ -96,39 +99,54 @@ def _media(kind: str, content: Mapping[str, Any]) -> str:
 
 
 def _models(schemas: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a section for each object; an enumeration stands where it is used."""
-    written: dict[str, Mapping[str, Any]] = {}
-    for name, schema in sorted(schemas.items()):
-        fields = schema.get("properties")
-        if not fields:
-            continue
-        alike, same = "", set[str]()
-        for other, theirs in written.items():
-            shared = {field for field in fields if theirs.get(field) == fields[field]}
-            others = len(theirs.keys() - fields.keys())
-            if len(shared) > max(3, len(same), 2 * others):
-                alike, same = other, shared
-        yield f"### {name}\n\n{_fill(schema.get('description', ''))}"
-        if alike:
-            without = [_code(field) for field in written[alike] if field not in fields]
-            less = f" but {', '.join(without)}" if without else ""
-            yield _fill(f"It has the fields of [{alike}](#{alike.lower()}){less}.")
-        yield f"\n{_fields('Fields', {k: v for k, v in fields.items() if k not in same})}"
-        written[name] = fields
+    """Yield the fields that several objects describe alike, then a section for each object.
+
+    An enumeration stands where it is used, and the reports of each protocol on another page.
+    """
+    objects = {
+        name: schema["properties"]
+        for name, schema in sorted(schemas.items())
+        if "properties" in schema and name not in _REPORTS
+    }
+    described = defaultdict[tuple[str, str], list[Mapping[str, Any]]](list)
+    for fields in objects.values():
+        for field, schema in fields.items():
+            described[field, _meaning(schema)].append(schema)
+    repeated = {key: len(alike) for key, alike in described.items() if len(alike) > 1}
+    # The most frequent meaning of a name; the longest type has the range of a request.
+    common = {
+        field: max(described[field, meaning], key=lambda schema: len(_type(schema)))
+        for field, meaning in sorted(repeated, key=repeated.__getitem__)
+        if meaning
+    }
+    yield "Several objects have these fields, and only name them below:\n\n"
+    yield _fields("Fields", dict(sorted(common.items())))
+    for name, fields in objects.items():
+        yield f"### {name}\n\n{_fill(schemas[name].get('description', ''))}"
+        yield f"\n{_fields('Fields', fields, common)}"
 
 
-def _fields(kind: str, fields: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a list of the fields with a meaning, below the names and types of the others."""
-    rows, plain = [], []
+def _fields(
+    kind: str,
+    fields: Mapping[str, Mapping[str, Any]],
+    common: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> str:
+    """Return a list of the fields with a meaning, below the names and types of the others.
+
+    Fields of one meaning share a line. A field that means what it does in `common` is only named.
+    """
+    plain: list[str] = []
+    rows: dict[str, list[str]] = {}
     for name, schema in fields.items():
         meaning = _meaning(schema)
-        name_and_type = f"{_code(name)} ({_type(schema)})"
-        if meaning:
-            rows.append(_fill(f"- {name_and_type}: {meaning}", "  "))
+        if name in common and _meaning(common[name]) == meaning:
+            plain.append(_code(name))
         else:
-            plain.append(name_and_type)
-    names = [_fill(f"{kind}: {', '.join(plain)}.")] if plain else []
-    parts = [*names, "".join(rows)] if rows else names
+            names = rows.setdefault(meaning, []) if meaning else plain
+            names.append(f"{_code(name)} ({_type(schema)}{_default(schema)})")
+    parts = [_fill(f"{kind}: {', '.join(plain)}.")] if plain else []
+    if rows:
+        parts.append("".join(_fill(f"- {', '.join(rows[text])}: {text}", "  ") for text in rows))
     return "\n".join(parts) + "\n" if fields else ""
 
 
@@ -139,18 +157,22 @@ def _fill(text: str, indent: str = "") -> str:
 
 
 def _meaning(schema: Mapping[str, Any]) -> str:
-    """Return what a field means, and its default if that says something."""
-    default, text = schema.get("default"), " ".join(schema.get("description", "").split())
-    if not default or f"`{default}`" in text:
-        return text
-    return f"{text} Default: {_code(default)}.".strip()
+    """Return what a field means."""
+    return " ".join(schema.get("description", "").split())
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    """Return the default of a field, if it says something that the meaning does not."""
+    default = _code(schema.get("default"))
+    says_nothing = not schema.get("default") or default in _meaning(schema)
+    return "" if says_nothing else f", default {default}"
 
 
 def _type(schema: Mapping[str, Any]) -> str:
     """Return the type of a schema in a few words, with a link for an object."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        return f"[reports]({_FORMS})" if name in _REPORTS else f"[{name}](#{name.lower()})"
     for several in ("anyOf", "oneOf"):
         if several in schema:
             kinds = [_type(each) for each in schema[several]]

@@ -132,7 +132,7 @@ class OwnParametersMixin(Message):
                 name,
                 {
                     "anyOf": [{"type": "integer", **limits}, {"type": "null"}],
-                    "description": "; ".join(dict.fromkeys(each.meaning for each in parameters)),
+                    "description": " ".join(dict.fromkeys(each.meaning for each in parameters)),
                 },
             )
             if cls.own_required and not is_request:
@@ -242,8 +242,7 @@ class _RoundHead(ShownTexts, OwnParametersMixin):
     epsilon: float
     domain_size: int = Field(ge=2, description="Number of items d.")
     digits: int | None = Field(
-        description="LLH only: the number k of digits in base `hash_range` that the codes of d "
-        "items take."
+        description="LLH: k, the number of digits of an item's code in base `hash_range`."
     )
     p: float | None = Field(
         description="Null if the protocol is a plugin that the server has not loaded."

@@ -85,7 +85,7 @@ class LLH(LocalHashing, IntegerReports):
         "hash_range",
         2,
         _MAX_RANGE,
-        "g, a prime, for LLH; default the prime of least variance with g^(k+1) <= 2^20, k = "
+        "LLH: g, a prime, by default the one of least variance with g^(k+1) <= 2^20, k = "
         "ceil(log_g d).",
         default_linear_range,
     )

@@ -63,7 +63,7 @@ class OLH(LocalHashing):
         "hash_range",
         2,
         MAX_HASH_RANGE,
-        "g, OLH only; default ceil(e^epsilon + 1).",
+        "OLH: g, by default ceil(e^epsilon + 1).",
         lambda epsilon, domain_size: default_hash_range(epsilon),
     )
 

@@ -52,7 +52,7 @@ class SS(UnaryEncoding):
         "subset_size",
         1,
         MAX_DOMAIN_SIZE - 1,
-        "k, SS only, below the number of items; default max(1, round(d/(e^epsilon + 1))).",
+        "SS: k, below the number of items, by default max(1, round(d/(e^epsilon + 1))).",
         default_subset_size,
     )
 
