@@ -63,7 +63,7 @@ $(QUICK_TOOLS): $(COMMAND) tests/quick.lock
 	touch $@
 
 $(STAMP): $(QUICK_TOOLS) requirements.lock
-	@echo "Installing what tests and checks need into $(VENV), minutes and 1.3 GB the first time ..."
+	@echo "Installing what tests and checks need into $(VENV), minutes and 1.6 GB the first time ..."
 	$(LOCKED) requirements.lock
 	touch $@
 
