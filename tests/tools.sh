@@ -6,13 +6,13 @@
 set -eu
 
 missing=
-need() { # adds the package, unless one of the programs that follow is there
-    package=$1
+need() { # adds the packages, unless one of the programs that follow is there
+    packages=$1
     shift
     for program; do
         if command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ]; then return; fi
     done
-    missing="$missing $package"
+    missing="$missing $packages"
 }
 
 as_root() {
@@ -24,7 +24,8 @@ may_install() {
     if [ "${CI:-}" = true ]; then as_root true; else [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ]; fi
 }
 
-need chromium-headless-shell chromium-headless-shell chromium chromium-browser google-chrome
+# Playwright's own Node links libatomic.
+need "chromium-headless-shell libatomic1" chromium-headless-shell chromium chromium-browser google-chrome
 need nodejs node
 need prometheus promtool
 need systemd systemd-analyze
