@@ -32,15 +32,3 @@ def test_errors_and_gains_are_of_each_estimate(comparison: Comparison) -> None:
     assert comparison.fg is not None
     assert comparison.fg["poisoned"] == pytest.approx(0.01)
     assert "<caption>&lt;b&gt;pets, olh</caption>" in comparison._repr_html_()
-
-
-def test_without_targets_there_is_no_gain(comparison: Comparison) -> None:
-    untargeted = Comparison(
-        comparison.settings,
-        comparison.items,
-        None,
-        TRUE,
-        {**comparison.estimates, "recovered_targets": None},
-    )
-    assert untargeted.fg is None
-    assert list(untargeted.to_frame().columns) == ["true", *ESTIMATES[:-1]]

@@ -252,7 +252,6 @@ def test_results_of_an_earlier_version_of_the_module_are_not_reused(
         (lambda r: r.recover(lambda f, oracle: f * np.nan), "the result of <lambda> "),
         (lambda r: r.recover("string:digits"), "string:digits: a method must be a Method or a "),
         (lambda r: Study.of({"attacks": "string:digits", "methods": "norm-sub"}), "string:digits"),
-        (lambda r: Study.of({"attacks": "mgaa", "methods": "norm-sub"}), "did you mean 'mga-a'?"),
         (lambda r: r.attack("json:dumpz"), "did you mean 'dump'?"),
         (
             lambda r: Study.of({"attacks": "x1", "methods": "norm-sub"}),

@@ -12,15 +12,10 @@ from ldprecover import (
     GRR,
     OLH,
     ParameterError,
-    RecoveryRequest,
     Tally,
-    frequency_oracle,
     project_simplex,
-    recover,
 )
 from ldprecover.estimation.metrics import mse
-from ldprecover.protocols import PROTOCOLS
-from ldprecover_client import Population
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound
 from ldprecover_experiments.studies import runs
 from ldprecover_experiments.studies.cells import (
@@ -89,30 +84,6 @@ def test_every_kind_of_cell_has_finite_errors(genuine_users: GenuineUsers, cell:
     assert {outcome.method for outcome in outcomes} <= METHODS.keys()
     assert all(np.isfinite(outcome.mse) and outcome.mse >= 0 for outcome in outcomes)
     assert all((outcome.fg is not None) == (cell.attack.name == "mga") for outcome in outcomes)
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_round_without_malicious_users_has_genuine_estimates(protocol: str) -> None:
-    """Drawn by its law and reported for, whatever the protocol's tallies are of; and a support that
-    can be.
-    """
-    genuine_users = load_genuine_users("cities", users=500)
-    reported = PoisonedRound.clean(
-        frequency_oracle(protocol, 0.5, len(genuine_users.items)),
-        Population(genuine_users.counts, genuine_users.n, seed=1),
-    )
-    for round_ in (
-        simulate_round(Cell("cities", protocol, AttackSpec(name="none"), 0.0), genuine_users, 0),
-        reported,
-    ):
-        assert round_.tally == round_.genuine
-        assert round_.poisoned.frequencies.tolist() == round_.f_genuine.tolist()
-        recovery = recover(
-            round_.oracle,
-            round_.f_genuine,
-            RecoveryRequest("ldprecover", eta=0, malicious_model="custom", support=round_.support),
-        )
-        assert recovery.recovered == pytest.approx(project_simplex(round_.f_genuine))
 
 
 def test_the_oracle_gives_the_projection_of_the_genuine_estimate(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from ldprecover import ParameterError, RoundParameters
+from ldprecover import RoundParameters
 from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
 from ldprecover_client import Client, Dataset, Population, RoundStatus
@@ -35,12 +35,6 @@ class Demo:
     """
 
     def __init__(self, settings: DemoSettings, dataset: Dataset | None = None) -> None:
-        if settings.users < 1:
-            raise ParameterError(
-                f"the number of genuine users must be at least 1, not {settings.users}"
-            )
-        if settings.seed < 0:
-            raise ParameterError(f"the seed must be at least 0, not {settings.seed}")
         self.settings = settings
         self.malicious_users = settings.malicious_users
         self.dataset = dataset or settings.load()

