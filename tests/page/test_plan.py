@@ -1,14 +1,10 @@
 """The planner in a browser: plans, their address, and messages for impossible plans."""
 
-from pathlib import Path
-
-import pytest
 from tests.conftest import ServerProcess
 from tests.page.conftest import Visitor, expect
 
 from ldprecover.planning import PlanRequest, accuracy, plan
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_cli import app
 
 
 def test_plan_is_shown(visitor: Visitor) -> None:
@@ -25,37 +21,13 @@ def test_plan_is_shown(visitor: Visitor) -> None:
     assert "error=0.25" in shown.url
 
 
-def test_accuracy_is_stated_everywhere_in_one_sentence(
-    visitor: Visitor,
-    server: ServerProcess,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_views_that_open_rounds_state_the_accuracy(visitor: Visitor, server: ServerProcess) -> None:
     sentence = str(accuracy(5, 1.0, 30))
-    monkeypatch.setenv("LDPRECOVER_URL", server.url)
-    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", server.admin_key)
-    answers = tmp_path / "answers.txt"
-    answers.write_text("a\nb\nc\nd\ne\n")
-    for line in (
-        f"survey {answers} --question Which? --users 30",
-        f"round open five --epsilon 1 --items {answers} --users 30",
-        "plan --domain-size 5 --users 30 --epsilon 1",
-    ):
-        assert app.run(line.split()) == 0
-        assert sentence in " ".join("".join(capfd.readouterr()).split()), line
-    wish = {"domain_size": 5, "users": 30, "epsilon": 1}
-    assert server.get("/plan", params=wish).json()["accuracy"]["sentence"] == sentence
-    page = visitor.open("#/plan?domain_size=5&users=30")
-    page.locator(".notice.good").get_by_text(sentence).wait_for()
     page = visitor.open("#/open?domain_size=5")
     page.get_by_label("Users that you expect").fill("30")
     page.get_by_text(sentence).wait_for()
-    page = visitor.open("#/rounds/five")
-    people = page.get_by_label("How many people will answer?")
-    people.fill("31")
-    page.get_by_text(str(accuracy(5, 1.0, 31))).wait_for()
-    people.fill("30")
+    page = visitor.open(f"#/rounds/{server.open_round(domain_size=5)['name']}")
+    page.get_by_label("How many people will answer?").fill("30")
     page.get_by_text(sentence).wait_for()
 
 

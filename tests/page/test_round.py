@@ -13,9 +13,6 @@ from tests.conftest import ADMIN_KEY, ServerProcess
 from tests.page.conftest import Visitor, expect
 from tests.page.rounds import CITIES, MARKUP, poisoned, raised, report, shares
 
-from ldprecover import frequency_oracle
-from ldprecover.protocols import wire
-
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
 
@@ -195,12 +192,9 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     assert cases == ["proof", "near_certain", "alarm", "possible", "none_seen"]
 
 
-@pytest.mark.parametrize("items", [["-1", "1"], ["tea", "coffee", "water"]])
-def test_attack_that_cannot_be_seen_is_bounded(
-    visitor: Visitor, server: ServerProcess, items: list[str]
-) -> None:
+def test_attack_that_cannot_be_seen_is_bounded(visitor: Visitor, server: ServerProcess) -> None:
     """By the certificate of 5 % of malicious reports, which the page asks for then."""
-    opened = server.open_round("grr", items=items)
+    opened = server.open_round("grr", items=["tea", "coffee", "water"])
     report(server, opened, 20_000)
     page = visitor.open(f"#/rounds/{opened['name']}")
     expect(tile(page, "Are they honest?")).to_contain_text("Attacks cannot be seen")
@@ -210,7 +204,6 @@ def test_attack_that_cannot_be_seen_is_bounded(
     ).json()
     finding = "The reports of this round could not show an attack."
     expect(page.locator(".lead")).to_have_text(f"{finding} {answer['sentences']['bound']}")
-    page.get_by_text("Lies told honestly and mimicry stay unseen.").first.wait_for()
 
 
 def test_alarm_and_proof_outweigh_what_a_recovery_concludes(visitor: Visitor) -> None:
@@ -241,7 +234,6 @@ def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, A
         "More than 2,000,000 reports are tested only when you ask."
     )
     assert not any(url.endswith("/recover") for url in visitor.requests)
-    expect(page.get_by_text("mimicry stay unseen")).to_be_hidden()
     page.get_by_role("button", name="Test the reports").press("Enter")
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
 
@@ -390,27 +382,12 @@ def test_methods_are_compared_with_progress(visitor: Visitor, attacked: dict[str
 def test_noise_is_named(visitor: Visitor, server: ServerProcess) -> None:
     opened = server.open_round("oue", items=CITIES, epsilon=0.2)
     report(server, opened, 300)
-    sentence = "The noise exceeds what tells the items apart: noise"
     (note,) = server.frequencies(opened["id"])["notes"]
-    assert note.startswith(sentence)
     page = visitor.open(f"#/rounds/{opened['name']}")
     expect(page.locator("figure > p").first).to_contain_text(note)
     expect(page.locator(".lead")).to_contain_text("Too few reports to rank the items")
     expect(tile(page, "Are they honest?")).to_contain_text("Too few reports to rank these items")
     assert [row[0] for row in table(page)[1:]] == list(CITIES)
-
-
-def test_round_by_linear_hashing_says_why_it_names_no_item(
-    visitor: Visitor, server: ServerProcess
-) -> None:
-    opened = server.open_round("llh", items=[f"town {i}" for i in range(290)], epsilon=2.0)
-    report(server, opened, 4000)
-    fakes = np.repeat(frequency_oracle("llh", 2.0, 290).encode(np.array([250])), 400)
-    assert server.submit(opened["id"], wire.pack(fakes)).status_code == 202
-    page = visitor.open(f"#/rounds/{opened['name']}")
-    answer = server.post(f"/rounds/{opened['id']}/recover", json={"method": "auto"}).json()
-    assert answer["conclusions"]["suspects"] == []
-    expect(page.locator(".lead")).to_contain_text("The frequent reports support many items alike")
 
 
 def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]) -> None:
@@ -425,11 +402,6 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
     with page.expect_event("requestfailed"):
         card.get_by_role("button", name="Cancel").click()
     card.get_by_role("button", name="Work it out again").wait_for()
-
-
-def test_useless_method_is_marked(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover&eta=0")
-    page.get_by_text("the attack was not removed").wait_for()
 
 
 def test_truth_stays_in_browser(

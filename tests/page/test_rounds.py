@@ -119,14 +119,6 @@ def test_label_of_other_direction_keeps_the_numbers_apart(
         )
         assert boxes == sorted(boxes)
         assert "\u202e" not in leader.inner_text()
-    text = page.evaluate(
-        """async (labels) => {
-          const { named } = await import("/page/js/round/verdict.js");
-          return named([0, 1, 2], labels);
-        }""",
-        [hebrew, disguised, "São Paulo"],
-    )
-    assert text == f"\u2068{hebrew}\u2069, \u2068erehwyna %99\u2069 and São Paulo"
 
 
 def act(page: "Page", name: str, action: str) -> None:
@@ -267,7 +259,7 @@ def test_empty_server_offers_a_sample_round(
         assert serious(page) == []
         page.get_by_role("button", name="Open a sample round").click()
         lead = page.locator(".lead").filter(has_text="Near certain attack")
-        expect(lead).to_contain_text("raise dumplings, pancakes and pie")
+        expect(lead).to_contain_text("raise dumplings; pancakes and pie")
         page.goto("about:blank")  # which polls no more when the server is gone
 
 
