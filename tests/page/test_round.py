@@ -538,7 +538,8 @@ def test_invalid_address_shows_defaults(
 def test_alarms_are_explained(visitor: Visitor, attacked: dict[str, Any]) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?top=all")
     page.get_by_text("Methods and tests").click()
-    page.get_by_text("raised: honest users would hardly have sent these reports").wait_for()
+    card = page.locator("section").filter(has=page.get_by_role("heading", name="Alarms"))
+    card.get_by_text("raised: honest users would hardly have sent these reports").wait_for()
     page.get_by_text("chi-squared of how many items each report supports").wait_for()
 
 

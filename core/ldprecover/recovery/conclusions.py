@@ -160,9 +160,12 @@ class Conclusions:
                 notes=notes,
             )
         if self.attack_probability is not None:
-            texts.append(f"Probability of a visible attack: {percent(self.attack_probability)}.")
+            probability = percent(self.attack_probability, DOWN)
+            texts.append(f"Probability of a visible attack: {probability}.")
         if self.suspects:
-            names = [f"{isolated(labels[i])} ({percent(p)})" for i, p in self.suspects[:LABELS]]
+            names = [
+                f"{isolated(labels[i])} ({percent(p, DOWN)})" for i, p in self.suspects[:LABELS]
+            ]
             if (more := len(self.suspects) - LABELS) > 0:
                 names.append(f"and {more:,} more")
             texts.append(

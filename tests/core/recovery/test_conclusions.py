@@ -113,7 +113,7 @@ def test_attack_is_a_finding_and_advice(
 def test_every_conclusion_has_a_sentence() -> None:
     conclusions = Conclusions(
         attack="near_certain",
-        attack_probability=0.987,
+        attack_probability=0.9979,
         beta=0.05,
         suspects=tuple((item, 0.9) for item in range(12)),
         dropped=(Dropped("sizes", "of sizes next to impossible", 1),),
@@ -123,7 +123,7 @@ def test_every_conclusion_has_a_sentence() -> None:
     finding, _, *others = conclusions.sentences(labels)
     assert finding.startswith("Near certain attack: at least 5 % of the reports")
     assert others == [
-        "Probability of a visible attack: 98.7 %.",
+        "Probability of a visible attack: 99.7 %.",
         "Suspects, with the probability that reports raised them: "
         + "; ".join(f"\u2068{label}\u2069 (90 %)" for label in labels[:10])
         + "; and 2 more.",
