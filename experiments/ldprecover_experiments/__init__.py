@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_experiments.studies.cells import *
     from ldprecover_experiments.studies.measures import *
     from ldprecover_experiments.studies.results import *
+    from ldprecover_experiments.studies.rows import *
     from ldprecover_experiments.studies.specs import *
     from ldprecover_experiments.studies.study import *
 
@@ -33,6 +34,7 @@ _MODULES = {
     "errors": "DatasetError ExperimentError",
     "studies.measures": "MethodOutcome",
     "studies.cells": "Cell",
+    "studies.rows": "CellRow",
     "simulation.poisoned_round": "PoisonedRound",
     "studies.results": "Results",
     "simulation.simulated_round": "LabelledEstimates SimulatedRecovery SimulatedRound simulate",

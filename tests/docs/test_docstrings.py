@@ -41,7 +41,7 @@ WITHOUT = {
         "TopItem",
         "Verdict",
     ),
-    *("CampaignResult", "Comparison", "LabelledEstimates", "MethodOutcome", "Results"),
+    *("CampaignResult", "CellRow", "Comparison", "LabelledEstimates", "MethodOutcome", "Results"),
     *("SimulatedRecovery", "SimulatedRound"),
     # What attacks of other packages extend or return: plugins.md has an example.
     *("ItemAttack", "ModelledAttack", "AttackPlan", "SubsetAttack", "TargetedAttack"),

@@ -209,6 +209,10 @@ def test_data_files_are_relative_to_the_study_file(tmp_path: Path) -> None:
         ("beta = 0.95", "beta must be a number from 0 to 0.9"),
         ('data = ["cities", "cities"]', "data has cities twice"),
         ('protocols = ["ss", "ss"]', "protocols has ss twice"),
+        (
+            'attacks = [{name = "mga", protocols = ["grr", "sue"]}]',
+            "sue, of the attack mga, is not in protocols",
+        ),
         ("epsilon = [1, 0.5, 1.0]", "epsilon has 1.0 twice"),
         ('attacks = ["none", "mga", {name = "mga"}]', "attacks has mga, crafted twice"),
         (

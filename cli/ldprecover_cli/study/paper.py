@@ -1,6 +1,5 @@
 """`study paper`: the tables and figures of the paper's evaluation."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -55,8 +54,13 @@ def paper(
     sources: list[str] = []
     selected: list[str] = []
     for name in names or ["all"]:
-        selected += _studies_of(name)
-        sources += data or FIGURES.get(name, {}).get("data", ["cities", "fire"])
+        if name not in FIGURES:
+            near = close_to(name, list(FIGURES)) or f"there are {', '.join(FIGURES)}"
+            if name.endswith(".toml"):
+                near = f"`ldprecover study run {name}` runs a study"
+            raise UsageError(f"there is no table or figure {name!r}; {near}")
+        selected += FIGURES[name]["studies"]
+        sources += data or FIGURES[name].get("data", ["cities", "fire"])
     datasets = [
         dataset_of(source, column, encoding=encoding, least=least)
         for source in dict.fromkeys(sources)
@@ -75,20 +79,3 @@ def paper(
             study.draw(results, output)
             if len(studies) < len(STUDIES) or study.name in _BRIEF:
                 show(study.tables(results))
-
-
-def _studies_of(name: str) -> Iterable[str]:
-    """Return the names of the studies of a table, a figure or all. Raises UsageError."""
-    from ldprecover_experiments.studies.paper import FIGURES, STUDIES
-
-    if name == "all":
-        return STUDIES
-    if name in FIGURES:
-        return FIGURES[name]["studies"]
-    if name in STUDIES:
-        return [name]
-    every = (*STUDIES, *FIGURES)
-    near = close_to(name, every) or f"there are {', '.join(every)} and all"
-    if name.endswith(".toml"):
-        near = f"`ldprecover study run {name}` runs a study"
-    raise UsageError(f"there is no table or figure {name!r}; {near}")

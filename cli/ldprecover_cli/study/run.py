@@ -42,8 +42,6 @@ def run(
     note(study.cost)
     with run_into(output, [study], jobs) as (results,):
         (output / f"{file.stem}.json").write_text(f"{results.to_json()}\n", encoding="utf-8")
-        show([results.table()])
-        if any(row.fg is not None for row in results.outcomes):
-            show([results.table(gains=True)])
+        show(results.tables)
         for (method, reason), number in results.refusals.items():
             note(f"{method}: {reason} ({counted(number, 'cell')})")

@@ -27,8 +27,12 @@ STUDIES: Mapping[str, Mapping[str, Any]] = {
 }
 """Name -> the keys of a PaperStudy, in the paper's order."""
 
-FIGURES: Mapping[str, Mapping[str, Sequence[str]]] = _DOCUMENT["figures"]
-"""The paper's figure -> the studies that it shows, and the stand-in for its data if one alone."""
+FIGURES: Mapping[str, Mapping[str, Sequence[str]]] = {
+    **{name: {"studies": [name]} for name in STUDIES},
+    **_DOCUMENT["figures"],
+    "all": {"studies": list(STUDIES)},
+}
+"""A study, a figure or all -> its studies, and the stand-in for the figure's data if one alone."""
 
 _LOOK: dict[Any, Any] = {
     "svg.hashsalt": "ldprecover",

@@ -180,11 +180,16 @@ class Results:
         looks = looks or {method: {} for method in self.methods}
         return draw_heights(heights, self.varied, number, looks)
 
-    def _repr_html_(self) -> str:
+    @property
+    def tables(self) -> list[TextTable]:
+        """The table of errors, and with targets that of gains."""
         tables = [self.table()]
         if any(outcome.fg is not None for outcome in self.outcomes):
             tables.append(self.table(gains=True))
-        return "".join(table._repr_html_() for table in tables)
+        return tables
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.tables)
 
     @property
     def _records(self) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """The rows of a study: each cell with its outcomes, in memory, in cells.jsonl and in JSON."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -137,6 +137,9 @@ class Study(StrictModel):
         for key in ("protocols", "epsilon", "beta", "eta", "questions", "assign"):
             _check_once(key, getattr(self, key))
         _check_once("attacks", [f"{spec}, {spec.model}" for spec in self.attacks])
+        for attack in self.attacks:
+            for protocol in set(attack.protocols or ()) - set(self.protocols):
+                raise ParameterError(f"{protocol}, of the attack {attack}, is not in protocols")
         for protocol in self.protocols:
             ensure(protocol, PROTOCOL_REGISTRY)
         for protocol, epsilon in product(self.protocols, self.epsilon):
