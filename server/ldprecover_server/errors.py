@@ -129,9 +129,8 @@ class HostError(ServiceError):
     """The request names no host, two, or another one, or comes from a page that may not call it.
 
     The server answers under the names in LDPRECOVER_ALLOWED_HOSTS, under localhost and under its IP
-    addresses. Otherwise a web page could point its own domain name at the server and read what only
-    the browser's machine may. If the name is the server's, the operator adds it to the setting. The
-    origins of web pages that may call the server are in LDPRECOVER_CORS_ORIGINS.
+    addresses. If the name is the server's, the operator adds it to the setting. The origins of web
+    pages that may call the server are in LDPRECOVER_CORS_ORIGINS.
     """
 
     type = ProblemType.HOST_NOT_ALLOWED
@@ -342,10 +341,9 @@ class NameTakenError(ServiceError):
 class PluginNotLoadedError(ServiceError):
     """The round's protocol is a plugin that this server has not loaded.
 
-    The protocol is a plugin, which the detail names. The operator installs its distribution,
-    names it in LDPRECOVER_PLUGINS and restarts the server. Until then the round can be listed
-    and deleted, and its reports stay stored. A submission can safely be sent again with the
-    same idempotency key and the same bytes.
+    The protocol is a plugin, which the detail names. The operator installs its distribution, names
+    it in LDPRECOVER_PLUGINS and restarts the server. Until then the round can be listed and
+    deleted. A submission can be sent again with the same idempotency key and the same bytes.
     """
 
     type = ProblemType.PLUGIN_NOT_LOADED
@@ -358,8 +356,7 @@ class TooManyReportsError(ServiceError):
     """The submission has more reports than the round allows in one submission.
 
     Split the submission; the detail says how many reports fit into one. Counting blocks other
-    submissions, and takes time in proportion to reports times items for OLH, so the work per
-    submission is limited.
+    submissions, so the work per submission is limited.
     """
 
     type = ProblemType.TOO_MANY_REPORTS
@@ -421,8 +418,8 @@ class ReportsGoneError(ServiceError):
 class AnalysisTimeoutError(ServiceError):
     """The analysis exceeded its time limit.
 
-    The analysis was stopped. A caller with a key has more time (a setting); one without has less
-    while others wait. Other options of the method, or another method, may take less.
+    The analysis was stopped. A caller with a key has more time; one without has less while others
+    wait. Other options, or another method, may take less.
     """
 
     type = ProblemType.ANALYSIS_TIMEOUT
@@ -442,7 +439,7 @@ class AnalysisFailedError(ServiceError):
     """The worker of the analysis ended, or raised an unexpected error.
 
     The worker process ended, or an error of the server or of a plugin stopped it. The server's log
-    has the traceback. Nothing was changed, and the call can be repeated.
+    has the traceback. The call can be repeated.
     """
 
     type = ProblemType.ANALYSIS_FAILED
@@ -466,10 +463,9 @@ class BusyError(ServiceError):
     """Too many requests of this kind are queued, or this one was queued for too long.
 
     Too many requests of this kind are queued, or this one was queued for too long. Retry after the
-    seconds in Retry-After. Few analyses that read every report run at a time, and few are queued:
-    callers with a key come first, and without a key the oldest of the round that has most in the
-    queue makes room for newer ones. A submission whose round was replaced by another of its name
-    was not stored: send it again with the same idempotency key and the same bytes.
+    seconds in Retry-After. Of queued analyses those with a key come first, and without a key the
+    oldest of the round that has most makes room for newer ones. Send a submission again with the
+    same idempotency key and the same bytes.
     """
 
     type = ProblemType.BUSY
@@ -507,8 +503,8 @@ class DatabaseGoneError(ServiceError):
     """The database file was removed or replaced while the server ran.
 
     The database file was removed or replaced while the server ran. Nothing is stored until the
-    operator restores it or restarts the server. Keep the submission, and try again later with
-    the same idempotency key and the same bytes.
+    operator restores it or restarts the server. Try again later with the same idempotency key and
+    the same bytes.
     """
 
     type = ProblemType.DATABASE_GONE

@@ -9,7 +9,7 @@ from typing import Any
 from tests.docs.markdown import ROOT, Page
 
 PAGE = Page(ROOT / "docs" / "reference" / "python.md")
-ALL = "its `__all__`"
+ALL = "`__all__`"
 
 
 def rows() -> dict[str, list[str]]:
