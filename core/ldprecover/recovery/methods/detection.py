@@ -1,7 +1,6 @@
 """Detection: drops the reports that match the targets, and estimates from the rest."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,12 +11,8 @@ from ldprecover.items import items_in_words
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
 from ldprecover.reports.sample import Sample
-from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
-from ldprecover.types import BoolArray, Int64Array, Reports
-
-_CHECKED = 32  # items whose counts show whether the reports are those of the frequencies
-_ROUNDING = 1 / 64  # largest distance from a whole number of a count computed from frequencies
+from ldprecover.types import BoolArray, Reports
 
 Suspicion = Callable[[FrequencyOracle, Reports], BoolArray]
 """A picklable function that flags malicious reports, each for itself."""
@@ -34,31 +29,33 @@ def drop(
     """Return the recovery by dropping the suspicious reports; the others' estimate is `genuine`.
 
     One pass counts the dropped reports; the others' counts are those behind the frequencies less
-    these. If the frequencies are not of the reports that were read, a second pass counts all.
+    these. If `n` is not the number of the reports that were read, a second pass counts all.
     Raises ParameterError if there are no reports, or all of them are dropped.
     """
     name, oracle, source = inputs.request.method, inputs.oracle, inputs.reports
     assert source is not None  # the contract requires them
-    totals = source.total(partial(_find, suspicious=suspicious, checked=_checked(oracle)))
-    dropped, total = totals.dropped, totals.n
+    dropped = source.total(partial(_dropped, suspicious=suspicious))
+    total = source.n or 0
     remaining = total - dropped.n
     if not remaining:
         raise ParameterError(
             f"{name}: all {dropped.n} reports would be dropped, and nothing is left to estimate "
             "from"
         )
-    counts, counts_dropped = _counts(inputs, source, totals), dropped.counts(oracle)
+    notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
+    if total == inputs.n:
+        # The counts that give these frequencies: the inverse of the estimator.
+        counts = np.rint(oracle.laws.honest_support(inputs.poisoned) * total)
+    else:
+        counts = source.tally().counts(oracle).astype(np.float64)
+        if inputs.n is not None:
+            notes.append(
+                "The reports that were read are not those of the poisoned frequencies: more or "
+                "fewer had come."
+            )
+    counts_dropped = dropped.counts(oracle)
     genuine = oracle.estimate(counts - counts_dropped, remaining)
     malicious = oracle.estimate(counts_dropped, dropped.n) if dropped.n else np.zeros_like(genuine)
-    notes = [*notes, f"Dropped {dropped.n} of {total} reports ({dropped.n / total:.3g})."]
-    counted = oracle.estimate(counts, total)
-    if not np.allclose(
-        counted, inputs.poisoned, rtol=1e-9, atol=1e-9 * (1 + abs(oracle.malicious_sum))
-    ):
-        notes.append(
-            "The reports that were read are not those of the poisoned frequencies: more or fewer "
-            "had come."
-        )
     return inputs.recovery(
         project_simplex(genuine) if projected else genuine.copy(),
         notes,
@@ -69,55 +66,8 @@ def drop(
     )
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """The tally of the dropped reports, the number of all, and the counts of the checked items.
-
-    If no items are checked, `counted` is the summary of all reports.
-    """
-
-    dropped: Tally
-    n: int
-    counted: Int64Array
-
-    def __add__(self, other: "_Counted") -> "_Counted":
-        return _Counted(
-            self.dropped + other.dropped, self.n + other.n, self.counted + other.counted
-        )
-
-
-def _find(sample: Sample, *, suspicious: Suspicion, checked: Int64Array | None) -> _Counted:
-    dropped = sample[suspicious(sample.oracle, sample.reports)].tally()
-    if checked is None:
-        return _Counted(dropped, sample.n, sample.tally().summary)
-    supported = sample.lines(sample.supports(checked).T)
-    return _Counted(dropped, sample.n, sample.count(supported))
-
-
-def _checked(oracle: FrequencyOracle) -> Int64Array | None:
-    """Return the items by which the reports are compared with the frequencies.
-
-    None counts all items: it costs no more for few items, or without hashing.
-    """
-    if oracle.hash_tests <= 2 * _CHECKED:
-        return None
-    return np.linspace(0, oracle.domain_size - 1, _CHECKED).astype(np.int64)
-
-
-def _counts(inputs: RecoveryInputs, source: ReportSource, totals: _Counted) -> Int64Array:
-    """Return the support counts of all reports read."""
-    oracle, checked = inputs.oracle, _checked(inputs.oracle)
-    if checked is None:
-        return oracle.counts_from(totals.counted)
-    # The counts that give these frequencies: the inverse of the estimator.
-    expected = oracle.laws.honest_support(inputs.poisoned) * totals.n
-    nearest = np.clip(np.rint(expected), 0, totals.n)
-    counts = nearest.astype(np.int64)
-    if np.abs(expected - nearest).max() <= _ROUNDING and np.array_equal(
-        counts[checked], totals.counted
-    ):
-        return counts
-    return source.tally().counts(oracle)
+def _dropped(sample: Sample, *, suspicious: Suspicion) -> Tally:
+    return sample[suspicious(sample.oracle, sample.reports)].tally()
 
 
 def _matches(

@@ -2,9 +2,7 @@
 LDPRecover-KM.
 """
 
-from collections.abc import Iterator
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from ldprecover.errors import ParameterError
 from ldprecover.estimation.simplex import project_simplex
 from ldprecover.recovery.contract import AUTO, Method, Option, Recovery, RecoveryInputs
 from ldprecover.recovery.methods.ldprecover import subtract
-from ldprecover.reports.sample import Drawn, Sample
+from ldprecover.reports.sample import Sample
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _MAX_STEPS = 100
@@ -87,28 +85,13 @@ def _subset_counts(sample: Sample, *, subsets: int, rate: float, seed: int) -> I
     whatever block the report is. Of a histogram the generator draws the number of equal reports in
     subset s from the binomial law, report by report in ascending order.
     """
-    bits = np.random.PCG64(0)
-    numbers = np.random.Generator(bits)
-
-    def draws() -> Iterator[Drawn]:
-        for start in _starts(subsets, seed):
-            bits.state = start
-            bits.advance(sample.first)  # a double takes one step
-            yield sample.draw(rate, numbers)
-
+    # A double takes one step.
+    generators = [np.random.PCG64([seed, s]).advance(sample.first) for s in range(subsets)]
+    chosen = np.array([sample.draw(rate, np.random.Generator(each)) for each in generators])
     if sample.multiplicities is not None:
-        tallies = [sample.split(chosen)[0].tally() for chosen in draws()]
+        tallies = [sample.split(numbers)[0].tally() for numbers in chosen]
         return np.array([np.append(each.counts(sample.oracle), each.n) for each in tallies])
-    chosen = np.empty((subsets, len(sample)), np.bool_)
-    for of_subset, numbers_below in zip(chosen, draws(), strict=True):
-        of_subset[:] = numbers_below
     return np.column_stack([sample.subset_counts(chosen), np.count_nonzero(chosen, axis=1)])
-
-
-@lru_cache(maxsize=4)
-def _starts(subsets: int, seed: int) -> tuple[Any, ...]:
-    """Return the initial states of the subsets' generators, cached: seeding is slow."""
-    return tuple(np.random.PCG64([seed, s]).state for s in range(subsets))
 
 
 def _k_means(inputs: RecoveryInputs) -> Recovery:
