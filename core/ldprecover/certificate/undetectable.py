@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from ldprecover._checks import finite_vector
 from ldprecover.certificate.certificates import check_share
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.bisection import bisect
 from ldprecover.estimation.simplex import project_simplex
 from ldprecover.items import target_indices
 from ldprecover.protocols import FrequencyOracle
@@ -93,10 +94,7 @@ class _Limits:
 
         top = float(upper[raised].sum())
         low, high = min(self.share, top), min(self.share - float(lower[~raised].sum()), top)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._is_law(even(middle)) else (low, middle)
-        return even(low)
+        return even(bisect(lambda total: self._is_law(even(total)), low, high, _HALVINGS))
 
     @property
     def _least(self) -> float:

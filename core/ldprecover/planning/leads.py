@@ -1,12 +1,12 @@
 """The leads of one item over another that the certificate of a planned round can prove."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ldprecover.certificate.region import Region, frequency_limits
+from ldprecover.estimation.bisection import bisect
 from ldprecover.protocols import FrequencyOracle
 
 _CONFIDENCE = 0.95
@@ -53,17 +53,10 @@ class Leads:
         """Return the least lead that is safe from this share; None if no lead is."""
         if not self.is_safe(1.0, malicious_share):
             return None
-        return _bisect(lambda lead: self.is_safe(lead, malicious_share), safe=1.0, unsafe=0.0)
+        return bisect(lambda lead: self.is_safe(lead, malicious_share), 1.0, 0.0, _HALVINGS)
 
     def tolerance(self, lead: float) -> float | None:
         """Return the largest share that a lead is safe from; None if its noise hides it."""
         if not self.is_safe(lead, 0.0):
             return None
-        return _bisect(lambda share: self.is_safe(lead, share), safe=0.0, unsafe=1.0)
-
-
-def _bisect(condition: Callable[[float], bool], safe: float, unsafe: float) -> float:
-    for _ in range(_HALVINGS):
-        middle = (safe + unsafe) / 2
-        safe, unsafe = (middle, unsafe) if condition(middle) else (safe, middle)
-    return safe
+        return bisect(lambda share: self.is_safe(lead, share), 0.0, 1.0, _HALVINGS)

@@ -4,6 +4,7 @@ import math
 from bisect import bisect_left
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.bisection import bisect
 from ldprecover.planning.request import PlanRequest
 from ldprecover.protocols import (
     MAX_DOMAIN_SIZE,
@@ -71,11 +72,8 @@ def _least_epsilon(request: PlanRequest, protocol: str, d: int, users: int) -> F
         raise ParameterError(f"no epsilon up to {MAX_EPSILON:g} is enough")
     if first == 0:
         return frequency_oracle(protocol, MIN_EPSILON, d)
-    low, high = steps[first - 1], steps[first]
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return frequency_oracle(protocol, high, d)
+    least = bisect(enough, steps[first], steps[first - 1], _HALVINGS)
+    return frequency_oracle(protocol, least, d)
 
 
 def _most_items(request: PlanRequest, protocol: str, users: int, epsilon: float) -> FrequencyOracle:

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.estimation.bisection import bisect
 from ldprecover.estimation.simplex import project_simplex
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.contract import Method, Option, Recovery, RecoveryInputs
@@ -48,11 +49,9 @@ def counts_likelihood(oracle: FrequencyOracle, poisoned: FloatArray) -> FloatArr
         high *= 2
     while not one_draw and at(low).sum() < 1 and low > -1e300:
         low *= 2
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if at(middle).sum() > 1 else (low, middle)
+    multiplier = bisect(lambda each: not at(each).sum() > 1, high, low, _HALVINGS)
     # The remaining error of the bisection, of the size of rounding, goes to the positive items.
-    return project_simplex(at(high))
+    return project_simplex(at(multiplier))
 
 
 def expectation_maximisation(
