@@ -104,23 +104,20 @@ def load(
         load(failed=print)
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
-    names_to_load = None if names is None else set(names)
-    if names_to_load is not None and not names_to_load:
+    names = None if names is None else set(names)
+    if names == set():
         return  # do not read the metadata of every installed distribution
     entries = [
         (registry, entry) for registry in chosen for entry in entry_points(group=registry.group)
     ]
-    missing = (
-        set() if names_to_load is None else names_to_load - {entry.name for _, entry in entries}
-    )
-    if missing:
+    if missing := {*(names or ())} - {entry.name for _, entry in entries}:
         groups = " or ".join(registry.group for registry in chosen)
         _fail(
             PluginError(f"no installed distribution has a plugin {min(missing)!r} in {groups}"),
             failed,
         )
     for registry, entry in entries:
-        if names_to_load is None or entry.name in names_to_load:
+        if names is None or entry.name in names:
             try:
                 _enter(registry, entry)
             except PluginError as error:

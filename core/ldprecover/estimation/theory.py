@@ -15,13 +15,11 @@ from ldprecover.protocols import FrequencyOracle
 class WorstChange:
     """How far an attack can move the expected sum of some estimates: up by `rise`, down by `fall`.
 
-    `projected_rise` and `projected_fall` are the same for methods whose result is a distribution.
+    A distribution's sum stays within 0 and 1.
     """
 
     rise: float
     fall: float
-    projected_rise: float
-    projected_fall: float
 
 
 def worst_change(
@@ -49,8 +47,7 @@ def worst_change(
     lowest, highest = (0.0, 1.0) if share is None else (share, share)
     rise = beta * ((upper - items * q) / (p - q) - lowest)
     fall = beta * (highest - (lower - items * q) / (p - q))
-    # A distribution's sum stays within 0 and 1.
-    return WorstChange(rise, fall, min(rise, 1 - lowest), min(fall, highest))
+    return WorstChange(rise, fall)
 
 
 def attacker_success_rate(oracle: FrequencyOracle) -> float:

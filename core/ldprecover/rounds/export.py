@@ -249,14 +249,7 @@ class RoundExport:
 
 def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
     """Return the fields in which the parameters of two rounds differ, as an export names them."""
-    pairs = [
-        ("protocol", first.protocol, second.protocol),
-        ("epsilon", first.epsilon, second.epsilon),
-        ("items", first.items, second.items),
-        ("practice", first.practice, second.practice),
-        *(
-            (name, first.own.get(name), second.own.get(name))
-            for name in sorted({*first.own, *second.own})
-        ),
-    ]
-    return [name for name, one, other in pairs if one != other]
+    own = sorted({*first.own, *second.own})
+    different = [name for name in own if first.own.get(name) != second.own.get(name)]
+    fields = ("protocol", "epsilon", "items", "practice")
+    return [name for name in fields if getattr(first, name) != getattr(second, name)] + different
