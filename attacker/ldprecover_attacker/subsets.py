@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Self
 
 from ldprecover import FrequencyOracle, ParameterError
-from ldprecover.crafting import DEFAULT_SEARCH, Aim, crafter_of
+from ldprecover.crafting import DEFAULT_SEARCH, Aim, Strategy, crafter_of
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_search, check_size, size_or_default
 from ldprecover_attacker.base import AttackPlan
@@ -90,13 +90,10 @@ class MGAA(SubsetAttack):
     def plan(self, oracle: FrequencyOracle, rng: Rng) -> AttackPlan:
         d = oracle.domain_size
         included, each = self.inclusion(d), self.subset_size(d)
+        strategy = Strategy(self._aim, self.search)
         return AttackPlan(
-            send=lambda m, rng: crafter_of(oracle).craft(
-                self.subsets(d, m, rng), rng, aim=self._aim, search=self.search
-            ),
-            support=lambda m: crafter_of(oracle).crafted_support(
-                included, each, aim=self._aim, search=self.search
-            ),
+            send=lambda m, rng: crafter_of(oracle).craft(self.subsets(d, m, rng), rng, strategy),
+            support=lambda m: crafter_of(oracle).crafted_support(included, each, strategy),
         )
 
 

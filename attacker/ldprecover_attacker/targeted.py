@@ -10,7 +10,7 @@ import numpy as np
 
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import real
-from ldprecover.crafting import DEFAULT_SEARCH, Aim, crafter_of
+from ldprecover.crafting import DEFAULT_SEARCH, Strategy, crafter_of
 from ldprecover.items import find_items, isolated, quoted, whole
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search
@@ -128,14 +128,12 @@ class MGA(TargetedAttack, ModelledAttack):
     def _crafted(self, oracle: FrequencyOracle, weights: FloatArray) -> AttackPlan:
         targets = self.target_indices(oracle.domain_size)
         r = targets.size
-        aim: Aim = "most" if self.against == "raw" else "projected"
+        strategy = Strategy("most" if self.against == "raw" else "projected", self.search)
         return AttackPlan(
             send=lambda m, rng: crafter_of(oracle).craft(
-                np.broadcast_to(targets, (m, r)), rng, aim=aim, search=self.search
+                np.broadcast_to(targets, (m, r)), rng, strategy
             ),
-            support=lambda m: crafter_of(oracle).crafted_support(
-                weights * r, r, aim=aim, search=self.search, m=m
-            ),
+            support=lambda m: crafter_of(oracle).crafted_support(weights * r, r, strategy, m),
         )
 
 

@@ -210,5 +210,5 @@ class MLA(ItemAttack):
         if oracle.fixed_size == 1:
             return oracle.encode(np.flatnonzero(self.distribution(d, rng)), rng)
         return crafter_of(oracle).report_of_size(
-            d if self.against == "raw" else d / 2, rng, search=self.search
+            d if self.against == "raw" else d / 2, rng, self.search
         )

@@ -67,7 +67,7 @@ olh_supported = _of_backend(numpy_kernels.olh_supported)
 unary_sizes = _of_backend(numpy_kernels.unary_sizes)
 unary_supported = _of_backend(numpy_kernels.unary_supported)
 joint_counts = _of_backend(numpy_kernels.joint_counts)
-_walsh_hadamard = _of_backend(numpy_kernels.walsh_hadamard)
+walsh_hadamard: Callable[[Int64Array], Int64Array] = _of_backend(numpy_kernels.walsh_hadamard)
 
 
 def packed_lines(bits: BoolArray) -> UInt64Array:
@@ -86,28 +86,9 @@ def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
     return bucket_of(hash_items(seeds, items), g)
 
 
-def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return t(u) = sum_y (-1)^popcount(u & y) values(y) for u from 0 to K - 1, in O(K b).
-
-    `values` has K = 2^b integers. The result is exact for values of at least 0 whose sum is below
-    2^63. Raises ValueError unless K is a power of two.
-    """
-    _check_size(values)
-    return _walsh_hadamard(values)
-
-
 def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
-    """Return the transform of `walsh_hadamard` for 2^b floats, computed by numpy.
-
-    Raises ValueError unless the number of values is a power of two.
-    """
-    _check_size(values)
+    """Return the transform of `walsh_hadamard` for 2^b floats, computed by numpy."""
     return numpy_kernels.walsh_hadamard(values)
-
-
-def _check_size(values: Int64Array | FloatArray) -> None:
-    if values.ndim != 1 or values.size.bit_count() != 1:
-        raise ValueError(f"values must be a vector of 2^b numbers, not of shape {values.shape}")
 
 
 def backend() -> str:

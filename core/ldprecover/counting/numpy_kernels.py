@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ldprecover.counting.tiles import tiles
 from ldprecover.counting.xxhash32 import bucket_ranges, hash_items
 from ldprecover.types import (
     BoolArray,
@@ -32,8 +33,8 @@ def grr_counts(items: UInt32Array, d: int) -> Int64Array:
     Raises IndexError for an item outside this range.
     """
     counts = np.zeros(d, dtype=np.int64)
-    for start in range(0, len(items), _CHUNK):
-        block = items[start : start + _CHUNK]
+    for rows in tiles((len(items), 1), _CHUNK):
+        block = items[rows]
         if block.max() >= d:
             raise IndexError(f"an item is {block.max()}, and there are {d}")
         counts += np.bincount(block, minlength=d)
@@ -78,12 +79,9 @@ def _olh_hits(
     The matrix is (items, reports).
     """
     n_reports = min(len(seeds), _CELLS)
-    n_items = _CELLS // max(1, n_reports)
-    for start in range(0, len(seeds), max(1, n_reports)):
-        reports = slice(start, start + n_reports)
+    for reports in tiles((len(seeds), 1), _CELLS):
         lo, width = bucket_ranges(buckets[reports], g)
-        for first in range(0, len(items), n_items):
-            rows = slice(first, first + n_items)
+        for rows in tiles((len(items), n_reports), _CELLS):
             hashes = hash_items(seeds[reports], items[rows, None])
             yield reports, rows, hashes - lo < width
 
@@ -126,9 +124,10 @@ def joint_counts(lines: UInt64Array, others: UInt64Array) -> Int64Array:
 
 
 def walsh_hadamard(values: _Numbers) -> _Numbers:
-    """Return the Walsh-Hadamard transform of 2^b numbers, exactly of integers, in b passes.
+    """Return t(u) = sum_y (-1)^popcount(u & y) values(y) for u from 0 to K - 1, in O(K b).
 
-    A pass takes sums and differences of halves of growing blocks.
+    `values` has K = 2^b numbers. The result is exact for integers of at least 0 whose sum is below
+    2^63. Each of b passes takes sums and differences of halves of growing blocks.
     """
     transformed, half = values.copy(), 1
     while half < values.size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from ldprecover.crafting.bit_vectors import BitCrafter
-from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search, Strategy
 from ldprecover.crafting.encoding_search import EncodingCrafter
 from ldprecover.crafting.hadamard import ColumnCrafter
 from ldprecover.crafting.linear import LinearCrafter
@@ -19,6 +19,7 @@ __all__ = [
     "Crafter",
     "EncodingCrafter",
     "Search",
+    "Strategy",
     "crafter_of",
 ]
 

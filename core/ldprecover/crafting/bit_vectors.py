@@ -8,11 +8,10 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.crafting.crafter import (
-    DEFAULT_SEARCH,
-    Aim,
+    DEFAULT_STRATEGY,
     CraftedReports,
     Crafter,
-    Search,
+    Strategy,
     support_of_targets,
 )
 from ldprecover.distributions import binomial_law, log_choose
@@ -51,12 +50,7 @@ class BitCrafter(Crafter):
         return tuple(self.oracle.q - (k - r) / (d - r) for r in chosen)
 
     def craft(
-        self,
-        chosen_items: Int64Array,
-        rng: Rng,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
+        self, chosen_items: Int64Array, rng: Rng, strategy: Strategy = DEFAULT_STRATEGY
     ) -> Reports:
         """Return the chosen items and a uniformly random set of others, one set for each report.
 
@@ -65,22 +59,20 @@ class BitCrafter(Crafter):
         then a random subset of the chosen items is one if they are more than the ones.
         """
         m, r = chosen_items.shape
-        sizes = self._sizes.draw(m, rng) if aim == "honest" else np.full(m, self._ones(r))
+        sizes = self._sizes.draw(m, rng) if strategy.aim == "honest" else np.full(m, self._ones(r))
         return padded_rows(chosen_items, sizes, self.oracle.domain_size, rng)
 
     def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+        self, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> tuple[float, float]:
-        if aim != "honest":
+        if strategy.aim != "honest":
             ones = self._ones(r)
             return float(min(ones, r)), float(max(ones - r, 0))
         law = self._sizes.probabilities()
         sizes = np.arange(law.size)
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
-    def coin_reports(
-        self, targets: Int64Array, rate: float, search: int = DEFAULT_SEARCH
-    ) -> CraftedReports:
+    def coin_reports(self, targets: Int64Array, rate: float, search: int) -> CraftedReports:
         """Return reports of an honest size k: h of r targets, and k - h others.
 
         h from Binomial(r, rate) is clipped to what k ones and d - r others allow.
@@ -157,7 +149,7 @@ class BitCrafter(Crafter):
             else self.oracle.fixed_size / self.oracle.domain_size
         )
 
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, search: int) -> Reports:
         """Return a report of floor(size) ones, or of the fixed number."""
         bits = np.zeros((1, self.oracle.domain_size), dtype=np.uint8)
         ones = int(size) if self.oracle.fixed_size is None else self.oracle.fixed_size

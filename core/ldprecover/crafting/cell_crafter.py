@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, HashCrafter, Search
+from ldprecover.crafting.crafter import DEFAULT_STRATEGY, Aim, HashCrafter, Strategy
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.hr import HR
 from ldprecover.protocols.llh import LLH
@@ -37,12 +37,7 @@ class CellCrafter(HashCrafter):
         """Return the reports that support all chosen items, without those that are never sent."""
 
     def craft(
-        self,
-        chosen_items: Int64Array,
-        rng: Rng,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
+        self, chosen_items: Int64Array, rng: Rng, strategy: Strategy = DEFAULT_STRATEGY
     ) -> Reports:
         """Return the `best_reports` for each user's chosen items, drawn evenly.
 
@@ -55,17 +50,11 @@ class CellCrafter(HashCrafter):
         order = np.argsort(row_of_user.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(row_of_user.reshape(-1), minlength=len(rows)))
         for row, users in zip(rows, np.split(order, ends[:-1]), strict=True):
-            reports[users] = rng.choice(self.best_reports(row, aim), size=users.size)
+            reports[users] = rng.choice(self.best_reports(row, strategy.aim), size=users.size)
         return reports
 
     def crafted_support(
-        self,
-        included: FloatArray,
-        r: int,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-        m: int = 1,
+        self, included: FloatArray, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> FloatArray:
         """Return pi exactly.
 
@@ -81,7 +70,7 @@ class CellCrafter(HashCrafter):
         mean = np.zeros(self.oracle.domain_size)
         for chosen_items in sets:
             weight = float(included[chosen_items[0]]) if r == 1 else 1 / len(sets)
-            reports = self.best_reports(np.array(chosen_items), aim)
+            reports = self.best_reports(np.array(chosen_items), strategy.aim)
             mean += weight * self.oracle.support_counts(reports) / reports.size
         return mean
 
@@ -93,7 +82,7 @@ class CellCrafter(HashCrafter):
     def uniform_reports(self, m: int, rng: Rng) -> Reports:
         return rng.integers(self.oracle.summary_size, size=m, dtype=np.uint32)
 
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, search: int) -> Reports:
         """Return a random one of the reports whose number of items is nearest to the size."""
         miss = np.abs(self.oracle.hits(np.arange(self.oracle.domain_size)) - size)
         return rng.choice(np.flatnonzero(miss == miss.min()), size=1).astype("<u4")

@@ -18,10 +18,32 @@ DEFAULT_SEARCH = 1_000
 """Hash seeds that a malicious user tries, as in Cao et al. (USENIX Security 2021)."""
 
 Aim = Literal["most", "balanced", "honest", "projected"]
-"""The form of a crafted report apart from the items that it supports: see `Crafter.craft`."""
+"""The form of a crafted report apart from the items that it supports: see `Strategy`."""
 
 Search = int | Literal["exhaustive"]
 """The number of random seeds that a malicious user tries, or all seeds of the hash."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How malicious users craft reports for chosen items.
+
+    `aim` says how the report looks otherwise, as far as the protocol leaves a choice:
+
+    - "most": it supports as many chosen items as possible, and is of an honest size otherwise;
+    - "balanced": it maximises the chosen items minus |its size - an honest size|;
+    - "honest": its size is drawn as honest sizes are; among such reports, most chosen items;
+    - "projected": as "most", but where such reports raise others too, chosen items give way.
+
+    `search` is for protocols whose users search for a seed; "exhaustive" needs the aims "most" or
+    "projected".
+    """
+
+    aim: Aim = "most"
+    search: Search = DEFAULT_SEARCH
+
+
+DEFAULT_STRATEGY = Strategy()
 
 CraftedReports = tuple[Callable[[int, Rng], Reports], Callable[[int], FloatArray]]
 """A function of m and a generator that makes m reports, and one of m that returns their pi."""
@@ -93,28 +115,12 @@ class Crafter(ABC):
 
     @abstractmethod
     def craft(
-        self,
-        chosen_items: Int64Array,
-        rng: Rng,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
+        self, chosen_items: Int64Array, rng: Rng, strategy: Strategy = DEFAULT_STRATEGY
     ) -> Reports:
-        """Return one report for each row of `chosen_items`, an (m, r) array of r distinct items.
-
-        `aim` says how the report looks otherwise, as far as the protocol leaves a choice:
-
-        - "most": it supports as many chosen items as possible, and is of an honest size otherwise;
-        - "balanced": it maximises the chosen items minus |its size - an honest size|;
-        - "honest": its size is drawn as honest sizes are; among such reports, most chosen items;
-        - "projected": as "most", but where such reports raise others too, chosen items give way.
-
-        `search` is for protocols whose users search for a seed; "exhaustive" needs the aims
-        "most" or "projected".
-        """
+        """Return one report for each row of `chosen_items`, an (m, r) array of r distinct items."""
 
     def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+        self, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> tuple[float, float] | None:
         """Return the mean numbers of chosen items and of others that a report of `craft` supports.
 
@@ -124,25 +130,17 @@ class Crafter(ABC):
         return None
 
     def crafted_support(
-        self,
-        included: FloatArray,
-        r: int,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-        m: int = 1,
+        self, included: FloatArray, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> FloatArray:
         """Return pi of m reports of `craft`.
 
         `included` is w(v) = P(v in W) of a report's chosen items W, which are one item drawn by
         these weights (r = 1) or a uniformly random set of r of the items where w is positive.
         """
-        hits = self.expected_hits(r, aim=aim, search=search, m=m)
+        hits = self.expected_hits(r, strategy, m)
         return support_of_kinds(included, r, *required(hits, self.oracle.protocol, CRAFTED_LAW))
 
-    def coin_reports(
-        self, targets: Int64Array, rate: float, search: int = DEFAULT_SEARCH
-    ) -> CraftedReports:
+    def coin_reports(self, targets: Int64Array, rate: float, search: int) -> CraftedReports:
         """Return reports that are honest but for the targets: each is supported with this rate.
 
         Raises ParameterError for a protocol without such reports.
@@ -177,7 +175,7 @@ class Crafter(ABC):
         """The expected share of uniform reports that support an item, the same for all items."""
         raise self.oracle.lacks("uniform reports")
 
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, search: int) -> Reports:
         """Return one report, an array of one row, that supports about `size` random items."""
         raise self.oracle.lacks("reports crafted for a size")
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.crafting.crafter import DEFAULT_SEARCH, Aim, Crafter, Search
+from ldprecover.counting.tiles import tiles
+from ldprecover.crafting.crafter import DEFAULT_STRATEGY, Crafter, Search, Strategy
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
 
 _TRIES = 32
@@ -29,19 +30,13 @@ class EncodingCrafter(Crafter):
     """
 
     def craft(
-        self,
-        chosen_items: Int64Array,
-        rng: Rng,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
+        self, chosen_items: Int64Array, rng: Rng, strategy: Strategy = DEFAULT_STRATEGY
     ) -> Reports:
         """Return the first of each user's reports that supports most of its chosen items."""
         m, r = chosen_items.shape
-        tries = self._tries(r, search)
-        step = max(1, _CELLS // (tries * self.oracle.domain_size))
-        blocks = [chosen_items[start : start + step] for start in range(0, max(m, 1), step)]
-        return np.concatenate([self._best(block, tries, rng) for block in blocks])
+        tries = _tries(r, strategy.search)
+        blocks = tiles((max(m, 1), tries * self.oracle.domain_size), _CELLS)
+        return np.concatenate([self._best(chosen_items[users], tries, rng) for users in blocks])
 
     def _best(self, chosen_items: Int64Array, tries: int, rng: Rng) -> Reports:
         n, r = chosen_items.shape
@@ -53,17 +48,8 @@ class EncodingCrafter(Crafter):
         hits = np.take_along_axis(supported, column.reshape(n, 1, r), axis=2).sum(axis=2)
         return reports.reshape(n, tries, *reports.shape[1:])[users, hits.argmax(axis=1)]
 
-    def _tries(self, r: int, search: Search) -> int:
-        return 1 if r == 1 else min(_TRIES, search) if isinstance(search, int) else _TRIES
-
     def crafted_support(
-        self,
-        included: FloatArray,
-        r: int,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
-        m: int = 1,
+        self, included: FloatArray, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> FloatArray:
         rng, positive = np.random.default_rng(0), np.flatnonzero(included)
 
@@ -74,7 +60,7 @@ class EncodingCrafter(Crafter):
             return positive[np.argpartition(keys, r - 1, axis=1)[:, :r]]
 
         return self._share(
-            self._tries(r, search), lambda n: self.craft(draw_chosen_items(n), rng, search=search)
+            _tries(r, strategy.search), lambda n: self.craft(draw_chosen_items(n), rng, strategy)
         )
 
     def encoded_support(self, weights: FloatArray) -> FloatArray:
@@ -88,7 +74,13 @@ class EncodingCrafter(Crafter):
         counts = np.zeros(self.oracle.domain_size, np.int64)
         n = _SAMPLE_CELLS // (tries * self.oracle.domain_size)
         n = max(_LEAST_SAMPLE, min(_SAMPLE, n))
-        step = max(1, _CELLS // self.oracle.domain_size)
-        for start in range(0, n, step):
-            counts += self.oracle.support_counts(make(min(step, n - start)))
+        for rows in tiles((n, counts.size), _CELLS):
+            counts += self.oracle.support_counts(make(rows.stop - rows.start))
         return counts / n
+
+
+def _tries(r: int, search: Search) -> int:
+    """Return the number of items that a user with r chosen ones encodes."""
+    if r == 1:
+        return 1
+    return min(_TRIES, search) if isinstance(search, int) else _TRIES

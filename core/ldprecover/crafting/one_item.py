@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldprecover.crafting.crafter import (
-    DEFAULT_SEARCH,
-    Aim,
+    DEFAULT_STRATEGY,
     CraftedReports,
     Crafter,
-    Search,
+    Strategy,
     support_of_targets,
 )
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng
@@ -26,19 +25,14 @@ class OneItemCrafter(Crafter):
         return 0.0
 
     def craft(
-        self,
-        chosen_items: Int64Array,
-        rng: Rng,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
+        self, chosen_items: Int64Array, rng: Rng, strategy: Strategy = DEFAULT_STRATEGY
     ) -> Reports:
         """Return one of the chosen items, drawn uniformly."""
         m, r = chosen_items.shape
         return chosen_items[np.arange(m), rng.integers(r, size=m)].astype("<u4")
 
     def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+        self, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> tuple[float, float]:
         return 1.0, 0.0
 
@@ -63,6 +57,6 @@ class OneItemCrafter(Crafter):
     def uniform_support(self) -> float:
         return 1 / self.oracle.domain_size
 
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, search: int) -> Reports:
         """Return a random item: every report supports one."""
         return self.uniform_reports(1, rng)

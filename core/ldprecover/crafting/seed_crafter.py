@@ -8,11 +8,11 @@ import numpy as np
 
 from ldprecover import counting
 from ldprecover.crafting.crafter import (
-    DEFAULT_SEARCH,
-    Aim,
+    DEFAULT_STRATEGY,
     CraftedReports,
     HashCrafter,
     Search,
+    Strategy,
     support_of_targets,
 )
 from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
@@ -44,12 +44,7 @@ class SeedCrafter(HashCrafter):
     model = "searched"
 
     def craft(
-        self,
-        chosen_items: Int64Array,
-        rng: Rng,
-        *,
-        aim: Aim = "most",
-        search: Search = DEFAULT_SEARCH,
+        self, chosen_items: Int64Array, rng: Rng, strategy: Strategy = DEFAULT_STRATEGY
     ) -> Reports:
         """Return a seed found by `search`, and its best bucket.
 
@@ -61,6 +56,7 @@ class SeedCrafter(HashCrafter):
         """
         (m, r), d, g = chosen_items.shape, self.oracle.domain_size, self.oracle.hash_range
         items = chosen_items.astype(np.uint32)
+        aim, search = strategy.aim, strategy.search
         if aim in ("balanced", "honest"):
             exact, tries = aim == "honest", self._tries(search)
             aims = self.oracle.laws.size_law().draw(m, rng) if exact else np.full(m, d // g)
@@ -75,9 +71,10 @@ class SeedCrafter(HashCrafter):
         return self.oracle.reports(seeds, fullest_buckets(seeds, items, g, rng))
 
     def expected_hits(
-        self, r: int, *, aim: Aim = "most", search: Search = DEFAULT_SEARCH, m: int = 1
+        self, r: int, strategy: Strategy = DEFAULT_STRATEGY, m: int = 1
     ) -> tuple[float, float]:
         d, g = self.oracle.domain_size, self.oracle.hash_range
+        aim, search = strategy.aim, strategy.search
         if aim in ("balanced", "honest"):
             sizes = self.oracle.laws.size_law() if aim == "honest" else d // g
             return sized_means(r, d, g, self._tries(search), sizes)
@@ -88,9 +85,7 @@ class SeedCrafter(HashCrafter):
             return exhaustive_hits(r, g, m), rest
         return most_hits(r, g, int(search)), rest
 
-    def coin_reports(
-        self, targets: Int64Array, rate: float, search: int = DEFAULT_SEARCH
-    ) -> CraftedReports:
+    def coin_reports(self, targets: Int64Array, rate: float, search: int) -> CraftedReports:
         """Return random buckets, and seeds that hash h targets there, h from Binomial(r, rate).
 
         It is the seed with the number nearest to h among `search` random ones; of two as near, the
@@ -161,7 +156,7 @@ class SeedCrafter(HashCrafter):
         seeds = rng.integers(0, SEEDS, size=m, dtype=np.uint32)
         return self.oracle.reports(seeds, rng.integers(self.oracle.hash_range, size=m))
 
-    def report_of_size(self, size: float, rng: Rng, *, search: int = DEFAULT_SEARCH) -> Reports:
+    def report_of_size(self, size: float, rng: Rng, search: int) -> Reports:
         """Return the first bucket of `search` random seeds whose size is nearest to `size`."""
         seed, bucket = sized_bucket(
             size, self.oracle.domain_size, self.oracle.hash_range, search, rng

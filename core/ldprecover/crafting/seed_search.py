@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ldprecover import counting
+from ldprecover.counting.tiles import tiles
 from ldprecover.distributions import log_choose
 from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import Int64Array, Rng, UInt32Array
@@ -89,10 +90,9 @@ def seeds_near(
 
 def tried_seeds(m: int, budget: int, rng: Rng) -> Iterator[tuple[slice, UInt32Array]]:
     """Yield blocks of the m users, each with the `budget` random seeds that its users try."""
-    step = max(1, _BLOCK // budget)
-    for start in range(0, m, step):
-        users = slice(start, min(start + step, m))
-        yield users, rng.integers(0, SEEDS, size=(users.stop - start, budget), dtype=np.uint32)
+    for users in tiles((m, budget), _BLOCK):
+        size = (users.stop - users.start, budget)
+        yield users, rng.integers(0, SEEDS, size=size, dtype=np.uint32)
 
 
 def scanned_seeds(chosen_items: UInt32Array, g: int, rng: Rng) -> UInt32Array:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import counting
+from ldprecover.counting.tiles import tiles
 from ldprecover.counting.xxhash32 import bucket_ranges, hash_items
 from ldprecover.crafting.seed_search import tried_seeds
 from ldprecover.protocols.olh import SEEDS
@@ -56,9 +57,8 @@ def sized_bucket(size: float, d: int, g: int, budget: int, rng: Rng) -> tuple[in
     """Return the first of `budget` random seeds with a bucket of size nearest to `size`, and it."""
     seeds = rng.integers(0, SEEDS, size=budget, dtype=np.uint32)
     candidates: list[tuple[float, int, int]] = []
-    step = max(1, _ALL_CELLS // max(d, g))
-    for start in range(0, seeds.size, step):
-        block = seeds[start : start + step]
+    for rows in tiles((budget, max(d, g)), _ALL_CELLS):
+        block = seeds[rows]
         miss = np.abs(_all_sizes(block, d, g) - size)
         row, bucket = np.unravel_index(miss.argmin(), miss.shape)
         candidates.append((float(miss[row, bucket]), int(block[row]), int(bucket)))
@@ -70,9 +70,7 @@ def bucket_sizes(seeds: UInt32Array, buckets: UInt32Array, d: int, g: int) -> In
     """Return the number of the d items that each seed hashes to its bucket."""
     sizes = np.empty(len(seeds), dtype=np.int64)
     items = np.arange(d, dtype=np.uint32)
-    step = max(1, _CELLS // d)
-    for start in range(0, len(seeds), step):
-        block = slice(start, start + step)
+    for block in tiles((len(seeds), d), _CELLS):
         lo, width = bucket_ranges(buckets[block].astype(np.uint16), g)
         hit = hash_items(seeds[block, None], items) - lo[:, None] < width[:, None]
         sizes[block] = np.count_nonzero(hit, axis=1)

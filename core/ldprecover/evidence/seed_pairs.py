@@ -8,11 +8,11 @@ number of reports. Bins hold all reports; a sample of the seeds would miss one s
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ldprecover import counting
+from ldprecover.counting.tiles import tiles
 from ldprecover.distributions import poisson_quantile, skewed_quantile
 from ldprecover.protocols.olh import SEEDS
 from ldprecover.types import Int64Array, UInt32Array
@@ -61,24 +61,14 @@ class SeedPairs:
         bins = np.zeros(_BINS, np.int64) if self._bins is None else self._bins
         if self._size:
             seeds = np.concatenate(self._seeds)
-            for start in range(0, seeds.size, _PIECE):
-                piece = seeds[start : start + _PIECE]
+            for block in tiles((seeds.size, 1), _PIECE):
+                piece = seeds[block]
                 # Hashed, so that seeds next to each other do not share a bin.
                 piece[:] = counting.olh_buckets(piece, np.zeros(1, np.uint32), _BINS)
             seeds.sort()  # counting in order is faster: the bins do not fit into a cache
             bins += counting.grr_counts(seeds, _BINS)
         self._seeds, self._size, self._bins = [], 0, bins
         return bins
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return the state to pickle, with bins in the smallest type: mostly 1 byte, not 8."""
-        bins = self._bins
-        small = bins if bins is None else bins.astype(np.min_scalar_type(bins.max()))
-        return self.__dict__ | {"_bins": small}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        bins = state["_bins"]
-        self.__dict__ |= state | {"_bins": bins if bins is None else bins.astype(np.int64)}
 
 
 def pairs_quantile(level: float, n: int, places: int) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ldprecover.counting.tiles import tiles
 from ldprecover.types import FloatArray, Int64Array, Rng, UInt8Array
 
 _CELLS = 1 << 20  # random keys in memory, 8 MiB
@@ -34,12 +35,11 @@ def rows_of_lowest_keys(
     move keys of these users, in place, so that they come first or last.
     """
     rows = np.empty((len(sizes), -(-d // 8)), dtype=np.uint8)
-    step = max(1, _CELLS // d)
     order = np.argsort(sizes, kind="stable")
     ends = np.flatnonzero(np.diff(sizes[order])) + 1
     for alike in np.split(order, ends):
-        for start in range(0, len(alike), step):
-            users = alike[start : start + step]
+        for block in tiles((len(alike), d), _CELLS):
+            users = alike[block]
             ones = int(sizes[users[0]])
             keys = rng.random((len(users), d))
             change(keys, users)

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from ldprecover._checks import integers
 from ldprecover.counting.linear_hashing import bucket_sums, buckets_of, support_sums
+from ldprecover.counting.tiles import tiles
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import OwnParameter, Traits, integer_forms
 from ldprecover.protocols.integer_reports import IntegerReports
 from ldprecover.protocols.laws import HitLaw, JointSupport, Laws, ReportSums
 from ldprecover.protocols.local_hashing import LocalHashing
-from ldprecover.protocols.oracle import ALL_ITEMS, Items, tiles
+from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.protocols.sampling import below, keep_or_replace, words_from
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ldprecover._checks import check_real, check_whole, finite_array, first_entry, integers
+from ldprecover.counting.tiles import tiles
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import OwnParameter, Traits
 from ldprecover.protocols.laws import (
@@ -42,8 +42,6 @@ Items = Int64Array | slice
 ALL_ITEMS = slice(None)
 
 _ROUNDING = 1e-9  # of a share of the reports
-# (report, item) pairs of a block: its intermediate arrays stay in the second-level cache.
-_TILE = 1 << 16
 
 
 def check_epsilon(epsilon: object) -> float:
@@ -188,11 +186,6 @@ class FrequencyOracle(ABC):
         """Return each report's hash seed. Raises ParameterError for a protocol without seeds."""
         raise self.lacks("hash seeds")
 
-    @property
-    def assigned_seeds(self) -> bool:
-        """Whether users do not choose the seeds of their reports, which are then not filtered."""
-        return False
-
     @cached_property
     def summary_size(self) -> int:
         """The number of integers in a summary."""
@@ -310,10 +303,3 @@ class FrequencyOracle(ABC):
     def lacks(self, part: str) -> ParameterError:
         """Return the error for a part that this protocol does not have."""
         return ParameterError(f"{self.protocol} lacks {part}")
-
-
-def tiles(shape: tuple[int, int]) -> Iterator[slice]:
-    """Yield slices of the rows of a matrix of this shape whose cells fit into a cache."""
-    step = max(1, _TILE // max(1, shape[1]))
-    for start in range(0, shape[0], step):
-        yield slice(start, start + step)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldprecover.counting.tiles import tiles
 from ldprecover.distributions import hypergeometric_law, log_choose
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.description import OwnParameter, Traits
@@ -116,9 +117,8 @@ class SS(UnaryEncoding):
         """
         d = self.domain_size
         rows = np.empty((user_items.size, self.row_bytes), dtype=np.uint8)
-        step = max(1, _CELLS // d)
-        for start in range(0, user_items.size, step):
-            users = np.arange(start, min(user_items.size, start + step))
+        for block in tiles((user_items.size, d), _CELLS):
+            users = np.arange(block.start, block.stop)
             while users.size:
                 bits, distinct = self._draw(user_items[users], holds[users], words)
                 rows[users[distinct]] = np.packbits(bits[distinct], axis=1, bitorder="little")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.crafting import crafter_of
+from ldprecover.crafting import Strategy, crafter_of
 from ldprecover.errors import ParameterError
 from ldprecover.items import items_in_words
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
@@ -81,7 +81,7 @@ def _crafted(model: str, missing: str) -> TargetedModel:
             )
         included = np.zeros(oracle.domain_size)
         included[list(targets)] = 1.0
-        return oracle.estimate(crafter.crafted_support(included, r, search=SEARCH), 1)
+        return oracle.estimate(crafter.crafted_support(included, r, Strategy(search=SEARCH)), 1)
 
     return crafted
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import counting
+from ldprecover.counting.tiles import tiles
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.oracle import ALL_ITEMS, Items
 from ldprecover.reports.tally import Tally
@@ -20,7 +21,7 @@ Lines = NDArray[Any]
 Drawn = BoolArray | Int64Array
 """Whether each row is drawn; for rows of several equal reports, how many of them."""
 
-_TESTS, _LEAST = 1 << 22, 1 << 10  # hashes of a block of reports, and its fewest reports
+_TESTS = 1 << 22  # hashes of a block of reports
 _TILE = 1 << 21  # products of multiplicities and bits in memory
 
 
@@ -107,9 +108,7 @@ class Sample:
         if self.multiplicities is None:
             return counting.joint_counts(first, second)
         counts = np.zeros((len(first), len(second)))
-        step = max(1, _TILE // max(len(first), len(second), 1))
-        for start in range(0, len(self), step):
-            tile = slice(start, start + step)
+        for tile in tiles((len(self), max(counts.shape)), _TILE):
             weighted = first[:, tile] * self.multiplicities[tile].astype(np.float64)
             counts += weighted @ second[:, tile].T.astype(np.float64)
         return counts.astype(np.int64)
@@ -143,9 +142,7 @@ class Sample:
         if not oracle.hash_tests:
             counts[:] = [self[chosen].tally().counts(oracle) for chosen in subsets]
             return counts
-        step = max(_LEAST, _TESTS // d)
-        for start in range(0, len(self), step):
-            part = slice(start, start + step)
+        for part in tiles((len(self), d), _TESTS):
             sample = self[part]
             supports = sample.lines(sample.supports().T)
             counts += sample.joint(sample.lines(subsets[:, part]), supports)

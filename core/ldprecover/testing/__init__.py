@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ldprecover import distributions
-from ldprecover.crafting import Crafter, EncodingCrafter, crafter_of
+from ldprecover.crafting import Crafter, EncodingCrafter, Strategy, crafter_of
 from ldprecover.errors import ParameterError, ReportError
 from ldprecover.protocols import wire
 from ldprecover.protocols.oracle import FrequencyOracle
@@ -386,18 +386,19 @@ def check_crafted(oracle: FrequencyOracle, rng: Rng) -> None:
     crafter = _stated_crafter(oracle)
     if crafter is None:
         return
-    reports = crafter.craft(chosen_items, rng, search=20)
+    strategy = Strategy(search=20)
+    reports = crafter.craft(chosen_items, rng, strategy)
     oracle.wire.check(reports)
     included = np.zeros(d)
     included[:r] = 1
-    support = crafter.crafted_support(included, r, search=20, m=m)
+    support = crafter.crafted_support(included, r, strategy, m)
     assert_counts(oracle.support_counts(reports), support, m)
     crafted = crafter.craft(np.zeros((100, 1), np.int64), rng)
     assert np.isfinite(crafter.log_likelihood(crafted, 0)).all()
     uniform = crafter.uniform_reports(m, rng)
     oracle.wire.check(uniform)
     assert_counts(oracle.support_counts(uniform), np.full(d, crafter.uniform_support), m)
-    sized = _answer_or_none(lambda: crafter.report_of_size(d / 2, rng, search=20), oracle)
+    sized = _answer_or_none(lambda: crafter.report_of_size(d / 2, rng, 20), oracle)
     if sized is not None:
         assert len(sized) == 1
         oracle.wire.check(sized)

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from ldprecover.counting.tiles import tiles
+from ldprecover.distributions import upper_means
 from ldprecover.protocols.oracle import FrequencyOracle
 from ldprecover.testing.tolerances import RATE, assert_counts
 from ldprecover.types import Int64Array, Reports, Rng
@@ -49,11 +51,10 @@ def check_support_probabilities(oracle: FrequencyOracle, rng: Rng) -> None:
     d, n = oracle.domain_size, _users(oracle)
     values: list[tuple[Reports, Reports]] = []
     patterns = np.zeros((2, 4), np.int64)
-    step = max(1, _BLOCK_CELLS // d)
     for which, item in enumerate((0, d - 1)):
         counts, blocks = np.zeros(d, np.int64), []
-        for start in range(0, n, step):
-            reports = oracle.perturb(np.full(min(step, n - start), item), rng)
+        for users in tiles((n, d), _BLOCK_CELLS):
+            reports = oracle.perturb(np.full(users.stop - users.start, item), rng)
             counts += oracle.support_counts(reports)
             both = oracle.supports(reports, np.array([0, d - 1]))
             patterns[which] += np.bincount(2 * both[:, 0] + both[:, 1], minlength=4)
@@ -119,38 +120,15 @@ def _assert_within(oracle: FrequencyOracle, counts: Int64Array, n: int, event: s
 
     Chernoff bounds both frequencies: a protocol within e^epsilon fails once in 10^9.
     """
-    limit = math.exp(oracle.epsilon)
-    for one, other in (counts, counts[::-1]):
-        # The other columns are within the limit as counted.
-        for column in np.flatnonzero(one > limit * other):
-            low, high = _bound(int(one[column]), n, -1), _bound(int(other[column]), n, 1)
-            assert low <= limit * high, (
-                f"the probability of {event}, differs by a factor of at least {low / high:.4g} "
-                "under two items, and "
-                f"e^epsilon is {limit:.4g}: {one[column]} and {other[column]} of {n} reports"
+    limit, log_tail = math.exp(oracle.epsilon), math.log(2 / RATE)
+    # The highest plausible probability of each event, and the lowest: by that of its contrary.
+    highest = upper_means(counts.astype(np.float64), n, log_tail)
+    lowest = 1 - upper_means((n - counts).astype(np.float64), n, log_tail)
+    for one, other in ((0, 1), (1, 0)):
+        for column in np.flatnonzero(lowest[one] > limit * highest[other]):
+            factor = lowest[one, column] / highest[other, column]
+            raise AssertionError(
+                f"the probability of {event}, differs by a factor of at least {factor:.4g} under "
+                f"two items, and e^epsilon is {limit:.4g}: {counts[one, column]} and "
+                f"{counts[other, column]} of {n} reports"
             )
-
-
-def _bound(count: int, n: int, side: int) -> float:
-    """Return the lowest (-1) or highest (+1) plausible probability of an event seen `count` times.
-
-    Under it a count this low or high among n occurs once in 2 * 10^9.
-    """
-    share, least = count / n, math.log(2 / RATE) / n
-    near, far = share, 0.0 if side < 0 else 1.0
-    for _ in range(60):
-        middle = (near + far) / 2
-        if _divergence(share, middle) <= least:
-            near = middle
-        else:
-            far = middle
-    return far
-
-
-def _divergence(share: float, probability: float) -> float:
-    """Return the Kullback-Leibler divergence of two bits with these probabilities."""
-    total = 0.0
-    for a, b in ((share, probability), (1 - share, 1 - probability)):
-        if a > 0:
-            total += math.inf if b <= 0 else a * math.log(a / b)
-    return total

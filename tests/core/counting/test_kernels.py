@@ -20,7 +20,6 @@ from ldprecover.counting import (
     numpy_kernels,
     olh_buckets,
     packed_lines,
-    walsh_hadamard,
 )
 from ldprecover.counting.xxhash32 import bucket_of, bucket_ranges, hash_items
 from ldprecover.crafting import crafter_of
@@ -83,11 +82,6 @@ def test_transform_is_its_own_inverse_beyond_float_precision(
     with np.errstate(over="ignore"):
         again = numba_kernels.walsh_hadamard(transformed)
     assert np.array_equal(again, values * size)
-
-
-def test_only_a_power_of_two_is_transformed() -> None:
-    with pytest.raises(ValueError, match="2\\^b"):
-        walsh_hadamard(np.zeros(6, dtype=np.int64))
 
 
 def assert_counted(backend: ModuleType, oracle: FrequencyOracle, reports: Any) -> None:

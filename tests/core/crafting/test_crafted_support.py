@@ -10,7 +10,7 @@ from tests.randomness import rng
 from tests.toy_protocols import Bare, Subsets
 
 from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.crafting import Aim, crafter_of
+from ldprecover.crafting import Aim, Strategy, crafter_of
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.testing.tolerances import assert_counts
@@ -47,13 +47,13 @@ def test_crafted_reports_support_what_is_expected(
 ) -> None:
     crafter, included = crafter_of(oracle), np.zeros(D)
     included[targets] = r / len(targets)
-    reports = crafter.craft(subsets(targets, r), rng(), aim=aim, search=20)
+    reports = crafter.craft(subsets(targets, r), rng(), Strategy(aim, 20))
     if crafter.model == "solved" and math.comb(len(targets), r) > 16_384:
         with pytest.raises(ParameterError, match="too many"):
-            crafter.crafted_support(included, r, aim=aim)
+            crafter.crafted_support(included, r, Strategy(aim))
         oracle.wire.check(reports)
         return
-    assert_expected(oracle, reports, crafter.crafted_support(included, r, aim=aim, search=20, m=M))
+    assert_expected(oracle, reports, crafter.crafted_support(included, r, Strategy(aim, 20), M))
 
 
 @over_oracles
@@ -62,15 +62,17 @@ def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate
     crafter, targets = crafter_of(oracle), np.array([5, 0, 17, 11])
     if type(crafter).coin_reports is Crafter.coin_reports:
         with pytest.raises(ParameterError, match=f"^{oracle.protocol} lacks reports crafted by"):
-            crafter.coin_reports(targets, rate)
+            crafter.coin_reports(targets, rate, 20)
         return
-    craft, support = crafter.coin_reports(targets, rate, search=20)
+    craft, support = crafter.coin_reports(targets, rate, 20)
     assert_expected(oracle, craft(M, rng()), support(M))
 
 
 @pytest.mark.parametrize("size", [D, D / 2, 1, 0])
 def test_a_bit_vector_has_the_requested_size(size: float) -> None:
-    assert OUE(1.0, D).supports(crafter_of(OUE(1.0, D)).report_of_size(size, rng())).sum() == size
+    assert (
+        OUE(1.0, D).supports(crafter_of(OUE(1.0, D)).report_of_size(size, rng(), 20)).sum() == size
+    )
 
 
 def test_reports_of_a_fixed_size_keep_it() -> None:
@@ -78,17 +80,17 @@ def test_reports_of_a_fixed_size_keep_it() -> None:
     for r in (1, 5, 9):
         chosen_items = subsets(list(range(D)), r)
         for aim in AIMS:
-            supports = oracle.supports(crafter_of(oracle).craft(chosen_items, rng(), aim=aim))
+            supports = oracle.supports(crafter_of(oracle).craft(chosen_items, rng(), Strategy(aim)))
             assert (supports.sum(axis=1) == 5).all()
             assert (
                 np.take_along_axis(supports, chosen_items, axis=1).sum(axis=1) == min(r, 5)
             ).all()
-            assert crafter_of(oracle).expected_hits(r, aim=aim) == pytest.approx(
+            assert crafter_of(oracle).expected_hits(r, Strategy(aim)) == pytest.approx(
                 (min(r, 5), max(5 - r, 0))
             )
     for reports in (
         crafter_of(oracle).uniform_reports(50, rng()),
-        crafter_of(oracle).coin_reports(np.arange(8), 0.9)[0](50, rng()),
+        crafter_of(oracle).coin_reports(np.arange(8), 0.9, 20)[0](50, rng()),
     ):
         assert (oracle.supports(reports).sum(axis=1) == 5).all()
 
@@ -97,7 +99,7 @@ def test_a_protocol_without_a_crafter_is_named() -> None:
     oracle = Bare(1.0, D)
     for call in (
         lambda: crafter_of(oracle).uniform_reports(1, rng()),
-        lambda: crafter_of(oracle).report_of_size(3, rng()),
+        lambda: crafter_of(oracle).report_of_size(3, rng(), 20),
         lambda: crafter_of(oracle).log_likelihood(oracle.encode([0]), 0),
     ):
         with pytest.raises(ParameterError, match=r"^bare lacks "):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.randomness import rng
 
 from ldprecover import OLH, OUE
-from ldprecover.crafting import crafter_of
+from ldprecover.crafting import Strategy, crafter_of
 
 
 @st.composite
@@ -61,6 +61,6 @@ def test_padding_is_the_same_in_blocks_as_in_one_piece(monkeypatch: pytest.Monke
 def test_exhaustive_search_handles_each_item_set() -> None:
     oracle = OLH(0.5, 50, 3)
     chosen_items = np.array([[0, 1, 2], [7, 8, 9]] * 200)
-    reports = crafter_of(oracle).craft(chosen_items, rng(), search="exhaustive")
+    reports = crafter_of(oracle).craft(chosen_items, rng(), Strategy(search="exhaustive"))
     assert np.take_along_axis(oracle.supports(reports), chosen_items, axis=1).all()
     assert all(np.unique(reports["seed"][half::2]).size == 200 for half in (0, 1))

@@ -30,7 +30,7 @@ def subtracted(oracle: FrequencyOracle, model: str, **fields: Any) -> np.ndarray
 def test_best_of_a_thousand_seeds_at_the_papers_setting(g: int, hits: float, total: float) -> None:
     """r = 10: c = 8.71 at epsilon 0.5 and 7.9 at 1, as simulated; f~_Y sums to (c - rq)/(p - q)."""
     oracle = OLH({3: 0.5, 4: 1.0}[g], D, g)
-    mean = crafter_of(oracle).expected_hits(10, search=1000)
+    mean = crafter_of(oracle).expected_hits(10)
     assert mean is not None
     assert mean[0] == pytest.approx(hits, abs=0.03)
     malicious = subtracted(oracle, "searched")

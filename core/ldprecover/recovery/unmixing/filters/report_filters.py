@@ -41,8 +41,6 @@ def unfit(oracle: FrequencyOracle) -> str | None:
     """Return why reports of this protocol and number of items are not filtered, or None."""
     if oracle.fixed_size == 1:
         return "each is one item, and tells no more than its count"
-    if oracle.assigned_seeds:
-        return f"{oracle.protocol} reports with assigned seeds are not filtered"
     if oracle.laws.hits is None or oracle.laws.hits.other_items_law(1, True) is None:
         return (
             f"how many of several items an honest {oracle.protocol} report supports is not known, "
