@@ -104,9 +104,10 @@ def load(
         load(failed=print)
     """
     chosen = REGISTRIES if registries is None else tuple(registries)
-    names = None if names is None else set(names)
-    if names == set():
-        return  # do not read the metadata of every installed distribution
+    if names is not None:
+        names = set(names)
+        if not names:
+            return  # do not read the metadata of every installed distribution
     entries = [
         (registry, entry) for registry in chosen for entry in entry_points(group=registry.group)
     ]

@@ -136,7 +136,7 @@ class Repetitive(OLH):
 class GreedyCrafter(BitCrafter):
     """Its crafted reports support less than it says."""
 
-    def expected_hits(self, r: int, *strategy: Any) -> tuple[float, float]:
+    def expected_hits(self, r: int, *arguments: Any, **options: Any) -> tuple[float, float]:
         return float(r), 0.0
 
 
