@@ -6,10 +6,9 @@ Their immutable metadata is cached in memory.
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ldprecover import FrequencyOracle, ParameterError, Tally
+from ldprecover import ParameterError, Tally
 from ldprecover.items import label_key
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import TEXTS, check_texts
@@ -20,18 +19,10 @@ from ldprecover_server.access.access import Access
 from ldprecover_server.errors import BusyError, RoundOfFormError
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
-from ldprecover_server.storage.rounds import ImmutableFields
 
 _CACHE_SIZE = 256  # rounds, without their labels
 LABELS_BYTES = 16 << 20
 """Bytes of cached labels of all processes; those of a round may be megabytes."""
-
-
-@dataclass(frozen=True)
-class RoundInfo(ImmutableFields):
-    """The immutable part of a round without its labels."""
-
-    oracle: FrequencyOracle
 
 
 def _check_name(name: str | None) -> None:
@@ -56,18 +47,17 @@ class Rounds:
         self._access = access
         self._max_domain_size = max_domain_size
         self._practice = practice
-        self._infos: Cache[str, RoundInfo] = Cache(2 * _CACHE_SIZE, lambda info: 1)
+        self._cache: Cache[str, StoredRound] = Cache(2 * _CACHE_SIZE, lambda round: 1)
         """Rounds by id, and by name as last looked up."""
         self._labels: Cache[int, bytes] = Cache(labels_bytes, len)
 
-    def open(self, new: NewRound) -> tuple[StoredRound, RoundInfo]:
+    def open(self, new: NewRound) -> StoredRound:
         """Open a round; its default name has the protocol.
 
         Raises NameTakenError and ParameterError.
         """
         name = f"{new.protocol}-{secrets.token_hex(4)}"
-        stored = self._storage.rounds.open(**self._checked(new, name))
-        return stored, self.info(stored)
+        return self._remembered(self._storage.rounds.open(**self._checked(new, name)))
 
     def _checked(self, new: NewRound, default_name: str) -> dict[str, Any]:
         """Return what the storage opens a round with. Raises ParameterError."""
@@ -109,14 +99,14 @@ class Rounds:
         id = f"F{secrets.token_hex(12)}"
         return self._storage.forms.open(id, name, new.title, checked)
 
-    def close(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
+    def close(self, identifier: str) -> StoredRound:
         """Close a round to reports.
 
         Raises RoundNotFoundError, RoundOfFormError and PluginNotLoadedError.
         """
         # First, so that a call with an error changes nothing.
-        info = self.info(self._single(identifier))
-        return self._storage.rounds.close(info.id), info
+        round = self._remembered(self._single(identifier))
+        return self._storage.rounds.close(round.id)
 
     def delete(self, identifier: str) -> None:
         """Delete a round and all its reports. Raises RoundNotFoundError and RoundOfFormError."""
@@ -126,12 +116,12 @@ class Rounds:
 
     def mint(self, identifier: str, count: int) -> Iterator[str]:
         """Return new tickets of a round. Raises as `close` does, and ParameterError."""
-        round = self.info(self._single(identifier))
+        round = self._remembered(self._single(identifier))
         return self._access.mint(round.id, round.access, count)
 
     def mint_for_form(self, identifier: str, count: int) -> Iterator[str]:
         """Return new tickets of a form. Raises FormNotFoundError and ParameterError."""
-        round = self.info(self.form(identifier)[0])
+        round = self._remembered(self.form(identifier)[0])
         return self._access.mint(str(round.form), round.access, count)
 
     def _single(self, identifier: str) -> StoredRound:
@@ -141,31 +131,22 @@ class Rounds:
             raise RoundOfFormError(f"the round belongs to the form {stored.form_name}")
         return stored
 
-    def get(self, identifier: str) -> tuple[StoredRound, RoundInfo]:
-        """Return the round with an id or name, or the `current` one, with its state.
+    def find(self, identifier: str) -> StoredRound:
+        """Return the round with an id or name, or the `current` one.
 
         Raises RoundNotFoundError and PluginNotLoadedError.
         """
-        stored = self._storage.rounds.find(identifier)
-        return stored, self.info(stored)
+        return self._remembered(self._storage.rounds.find(identifier))
 
-    def find(self, identifier: str) -> RoundInfo:
-        """Return the immutable part of a round. Raises as `get` does."""
-        return self.get(identifier)[1]
-
-    def readable(self, identifier: str, key: str | None) -> RoundInfo:
+    def readable(self, identifier: str, key: str | None) -> StoredRound:
         """Return a round that this key, or none, may read.
 
-        Raises RoundNotFoundError, UnauthorizedError or ForbiddenError.
+        Raises as `find` does, UnauthorizedError and ForbiddenError.
         """
-        return self.read(identifier, key)[1]
-
-    def read(self, identifier: str, key: str | None) -> tuple[StoredRound, RoundInfo]:
-        """Return the same, with its state. Raises as `readable` does."""
-        stored, round = self.get(identifier)
+        round = self.find(identifier)
         if round.read_access == "key":
             self._access.require(key, "analyst")
-        return stored, round
+        return round
 
     def verdicts(self, rounds: Sequence[StoredRound], key: str | None) -> list[str | None]:
         """Return the verdicts in JSON; None for rounds that this key, or none, may not read.
@@ -183,7 +164,7 @@ class Rounds:
             verdicts.append(verdict)
         return verdicts
 
-    def tally(self, round: RoundInfo) -> Tally:
+    def tally(self, round: StoredRound) -> Tally:
         """Return a round's tally, which includes every report answered before.
 
         Raises RoundNotFoundError for a round that is deleted meanwhile.
@@ -196,7 +177,7 @@ class Rounds:
         Raises as `readable` does.
         """
         # Before the tally: with a seed the round is closed, and the tally is final.
-        stored, round = self.read(identifier, key)
+        round = self.readable(identifier, key)
         tally = self.tally(round)
         parameters = self._storage.rounds.parameters(round.seq)
         return RoundExport(
@@ -204,19 +185,19 @@ class Rounds:
             name=round.name,
             parameters=parameters,
             tally=tally,
-            seed=stored.seed,
+            seed=round.seed,
             **{name: getattr(round, name) for name in TEXTS},
         )
 
-    def cached(self, identifier: str) -> RoundInfo | None:
+    def cached(self, identifier: str) -> StoredRound | None:
         """Return a round by id or name from the cache alone.
 
-        The entry may be stale, because another process may have deleted the round. Only a commit
-        proves that the round still exists.
+        Its state may have changed, and another process may have deleted it: only a commit proves
+        that it is still open.
         """
-        return self._infos.get(identifier)
+        return self._cache.get(identifier)
 
-    def require_current(self, identifier: str, round: RoundInfo) -> None:
+    def require_current(self, identifier: str, round: StoredRound) -> None:
         """Raise BusyError if the name of a cached round is another's by now.
 
         An error about a submission then concerns the earlier round. Raises RoundNotFoundError too.
@@ -224,10 +205,10 @@ class Rounds:
         if self.find(identifier).id != round.id:
             raise BusyError("another round has the name since a moment ago")
 
-    def evict(self, round: ImmutableFields) -> None:
+    def evict(self, round: StoredRound) -> None:
         """Remove a deleted round from the cache."""
-        self._infos.remove(round.id)
-        self._infos.remove(round.name)
+        self._cache.remove(round.id)
+        self._cache.remove(round.name)
 
     def page(self, limit: int, before: str | None) -> list[StoredRound]:
         """Return rounds, the latest first, of protocols that are not loaded too."""
@@ -252,7 +233,7 @@ class Rounds:
         for round in rounds:
             self.evict(round)
 
-    def labels(self, round: RoundInfo) -> bytes:
+    def labels(self, round: StoredRound) -> bytes:
         """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
         labels = self._labels.get(round.seq)
         if labels is None:
@@ -260,17 +241,17 @@ class Rounds:
             self._labels.add(round.seq, labels)
         return labels
 
-    def items(self, round: RoundInfo) -> list[str]:
+    def items(self, round: StoredRound) -> list[str]:
         """Return a round's labels. Raises RoundNotFoundError."""
         return decode_labels(self.labels(round))
 
-    def info(self, stored: StoredRound) -> RoundInfo:
-        """Return the immutable part of a stored round. Raises PluginNotLoadedError."""
-        info = self._infos.get(stored.id)
-        if info is None:
-            names = RoundInfo.__dataclass_fields__
-            info = RoundInfo(**{name: getattr(stored, name) for name in names})
-            self._infos.add(stored.id, info)
-        if self._infos.get(stored.name) is not info:
-            self._infos.add(stored.name, info)
-        return info
+    def _remembered(self, round: StoredRound) -> StoredRound:
+        """Add a round to the cache; return it. Raises PluginNotLoadedError."""
+        cached = self._cache.get(round.id)
+        if cached is None:
+            cached = round
+            self._cache.add(round.id, round)
+        if self._cache.get(round.name) is not cached:
+            self._cache.add(round.name, cached)
+        _ = round.oracle
+        return round

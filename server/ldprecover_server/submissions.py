@@ -16,9 +16,9 @@ from ldprecover_server.errors import (
 from ldprecover_server.ingest.batches import Submission
 from ldprecover_server.ingest.writer import Ingest
 from ldprecover_server.limits import SharedCall
-from ldprecover_server.rounds import RoundInfo, Rounds
+from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import Storage
+from ldprecover_server.storage import Storage, StoredRound
 
 _READINESS_SECONDS = 1.0
 """Seconds that the result of `/readyz` is kept: anybody may call it, and each check writes to the
@@ -40,7 +40,7 @@ class Submissions:
         self.readiness = SharedCall(self._readiness_error, _READINESS_SECONDS)
         """Returns why a submission could not be stored now, or None."""
 
-    def max_body_bytes(self, round: RoundInfo, sender: Sender, packed: bool) -> int:
+    def max_body_bytes(self, round: StoredRound, sender: Sender, packed: bool) -> int:
         """Return the maximum size of a decompressed body in bytes: its reports, and 4 KiB.
 
         With a report key, JSON may contain as many bytes of white space as of reports. A ticket
@@ -64,7 +64,7 @@ class Submissions:
         return max(1, limit)
 
     async def submit(
-        self, round: RoundInfo, sender: Sender, submission_key: str, packed: bytes | bytearray
+        self, round: StoredRound, sender: Sender, submission_key: str, packed: bytes | bytearray
     ) -> tuple[int, bool]:
         """Store packed reports durably; return their number, and whether they are a duplicate.
 
@@ -83,7 +83,7 @@ class Submissions:
             raise
         return reports, duplicate
 
-    def _admit(self, round: RoundInfo, sender: Sender, reports: int) -> None:
+    def _admit(self, round: StoredRound, sender: Sender, reports: int) -> None:
         """Check the number of reports. Raises as `submit` does."""
         limit = self.max_reports(round.oracle)
         if reports > limit:

@@ -114,7 +114,7 @@ def test_failing_method_is_a_500(with_plugins: ServerProcess, name: str, slug: s
     assert "others.py" in log
     assert "ValueError: boom" in log
     if name == "raises-long":
-        assert "a recovery of grr failed" in log
+        assert "an analysis of grr failed" in log
 
 
 def test_warns_of_plugins_that_cannot_be_loaded(

@@ -409,8 +409,7 @@ def test_round_in_use_stays_cached(
         storage.prepare()
         rounds = Rounds(storage, Access(storage, None), 10)
         busy, *others = (
-            rounds.open(NewRound(protocol="grr", epsilon=1.0, domain_size=2))[0].id
-            for _ in range(8)
+            rounds.open(NewRound(protocol="grr", epsilon=1.0, domain_size=2)).id for _ in range(8)
         )
         rounds.find(busy)
         for other in others:

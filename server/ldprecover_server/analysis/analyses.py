@@ -39,7 +39,7 @@ from ldprecover_server.errors import (
     ShareTooSmallError,
 )
 from ldprecover_server.limits import Cache
-from ldprecover_server.rounds import RoundInfo, Rounds
+from ldprecover_server.rounds import Rounds
 from ldprecover_server.storage import Storage, StoredRound
 
 Source = Literal["counts", "tally", "reports"]
@@ -93,7 +93,7 @@ class Analysis(Generic[R]):
 
     compute: partial[R]
     result: type[R]
-    round: RoundInfo
+    round: StoredRound
     reads: bool
     reader: str | None = None
     is_quick: bool = False
@@ -198,7 +198,7 @@ class Analyses:
     cache: ResultCache
 
     async def methods(
-        self, round: RoundInfo, caller: AnalysisCaller
+        self, round: StoredRound, caller: AnalysisCaller
     ) -> list[tuple[Method, Source, str | None]]:
         """Return all recovery methods, what each reads, and the reason if the round forbids it."""
         tally, is_complete = await caller.run(self._evidence, round)
@@ -214,7 +214,7 @@ class Analyses:
         ]
 
     async def recover(
-        self, round: RoundInfo, request: results.RecoveryQuery, caller: AnalysisCaller
+        self, round: StoredRound, request: results.RecoveryQuery, caller: AnalysisCaller
     ) -> Recovery:
         """Return a recovery.
 
@@ -225,7 +225,7 @@ class Analyses:
         return await self._run(round, caller, partial(self._recovery, request, caller.key))
 
     async def alarms(
-        self, round: RoundInfo, rate: float, canaries: Sequence[str], caller: AnalysisCaller
+        self, round: StoredRound, rate: float, canaries: Sequence[str], caller: AnalysisCaller
     ) -> AlarmsResult:
         """Return the alarms of a round; `canaries` are labels of items that nobody holds.
 
@@ -235,7 +235,7 @@ class Analyses:
         return await self._run(round, caller, partial(self._alarms, rate, canaries))
 
     async def certify(
-        self, round: RoundInfo, request: CertificateRequest, caller: AnalysisCaller
+        self, round: StoredRound, request: CertificateRequest, caller: AnalysisCaller
     ) -> CertificateResult:
         """Return what a round proves.
 
@@ -249,7 +249,7 @@ class Analyses:
             raise ShareTooSmallError(str(error), least_malicious_share=share)
         return result
 
-    def verdict(self, round: RoundInfo) -> tuple[Analysis[VerdictResult], int]:
+    def verdict(self, round: StoredRound) -> tuple[Analysis[VerdictResult], int]:
         """Return the analysis for a round's verdict, and the number of reports.
 
         Raises ReportsGoneError.
@@ -292,16 +292,15 @@ class Analyses:
             return analysis.compute
         history = []
         for stored in analysis.history:
-            oracle = self.rounds.info(stored).oracle
-            tally = self.storage.rounds.tally(stored.seq, oracle.summary_size)
-            history.append((oracle, tally))
+            tally = self.storage.rounds.tally(stored.seq, stored.oracle.summary_size)
+            history.append((stored.oracle, tally))
         return partial(analysis.compute, history=history)
 
     async def _run(
         self,
-        round: RoundInfo,
+        round: StoredRound,
         caller: AnalysisCaller,
-        look_up: Callable[[RoundInfo, bool], Analysis[R]],
+        look_up: Callable[[StoredRound, bool], Analysis[R]],
     ) -> R:
         def begin() -> tuple[Analysis[R], bytes, R | None]:
             # In one call: between two of them, hundreds of callers would hold their tallies.
@@ -333,7 +332,7 @@ class Analyses:
 
         return unpack(analysis.result, await self.cache.get(key, work, keyed=keyed))
 
-    def _stored(self, round: RoundInfo) -> bytes | None:
+    def _stored(self, round: StoredRound) -> bytes | None:
         """Return the packed recommended recovery that is stored with the round, if it is."""
         packed = self.storage.verdicts.recovery(round.seq)
         with contextlib.suppress(msgspec.DecodeError):  # another version packed it
@@ -342,7 +341,7 @@ class Analyses:
                 return packed
         return None
 
-    def _evidence(self, round: RoundInfo) -> tuple[Tally, bool]:
+    def _evidence(self, round: StoredRound) -> tuple[Tally, bool]:
         """Return a round's tally, and whether all of its reports can be read.
 
         That is if they are stored, or if the tally is their histogram. Raises RoundNotFoundError.
@@ -354,7 +353,7 @@ class Analyses:
         self,
         query: results.RecoveryQuery,
         key: str | None,
-        round: RoundInfo,
+        round: StoredRound,
         is_complete: bool,
     ) -> Analysis[Recovery]:
         items = self.rounds.items(round) if query.targets or query.canaries else ()
@@ -373,7 +372,7 @@ class Analyses:
     def _recovery_by(
         self,
         request: RecoveryRequest,
-        round: RoundInfo,
+        round: StoredRound,
         is_complete: bool,
         history: Sequence[StoredRound] = (),
     ) -> Analysis[Recovery]:
@@ -396,29 +395,29 @@ class Analyses:
         )
 
     def _history(
-        self, round: RoundInfo, identifiers: Sequence[str], key: str | None
+        self, round: StoredRound, identifiers: Sequence[str], key: str | None
     ) -> list[StoredRound]:
         """Return the rounds that the caller names as history, without duplicates."""
         rounds: dict[int, StoredRound] = {}
         for identifier in identifiers:
-            stored, other = self.rounds.read(identifier, key)
-            if other.seq == round.seq:
+            stored = self.rounds.readable(identifier, key)
+            if stored.seq == round.seq:
                 raise ParameterError("history: a round cannot be its own history")
             if stored.state != "closed":
                 raise ParameterError(f"history: the round {stored.name} is still open")
             if not stored.n:
                 raise ParameterError(f"history: the round {stored.name} has no reports")
-            if not self.storage.rounds.have_same_items(round.seq, other.seq):
+            if not self.storage.rounds.have_same_items(round.seq, stored.seq):
                 raise ParameterError(f"history: the round {stored.name} has other items")
             if stored.question != round.question:
                 raise ParameterError(f"history: the round {stored.name} asks another question")
             if stored.practice != round.practice:
                 raise ParameterError(f"history: the round {stored.name} differs in practice")
-            rounds[other.seq] = stored
+            rounds[stored.seq] = stored
         return list(rounds.values())
 
     def _alarms(
-        self, rate: float, canaries: Sequence[str], round: RoundInfo, is_complete: bool
+        self, rate: float, canaries: Sequence[str], round: StoredRound, is_complete: bool
     ) -> Analysis[AlarmsResult]:
         items = self.rounds.items(round) if canaries else ()
         indices = tuple(find_items(canaries, items, "canary"))
@@ -430,7 +429,7 @@ class Analyses:
         )
 
     def _certificate(
-        self, request: CertificateRequest, round: RoundInfo, is_complete: bool
+        self, request: CertificateRequest, round: StoredRound, is_complete: bool
     ) -> Analysis[CertificateResult]:
         if request.malicious_tickets is not None and round.access != "ticket":
             raise ParameterError(
@@ -438,7 +437,7 @@ class Analyses:
             )
         seed, reader = None, None
         if request.reports:
-            seed, reader = self.storage.rounds.find(round.id).seed, "the certificate"
+            seed, reader = round.seed, "the certificate"
             if seed is None:
                 raise RoundOpenError("a certificate from reports is of a closed round")
             if find_spec("scipy") is None:

@@ -32,8 +32,8 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.limits import ThreadPool
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.rounds import RoundInfo, Rounds
-from ldprecover_server.storage import Storage
+from ldprecover_server.rounds import Rounds
+from ldprecover_server.storage import Storage, StoredRound
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Verdicts:
             raise
         self.metrics.verdicts.labels("kept").inc()
 
-    def _store(self, round: RoundInfo, packed: bytes) -> None:
+    def _store(self, round: StoredRound, packed: bytes) -> None:
         result = unpack(VerdictResult, packed)
         verdict = verdict_of(result, self.rounds.items(round)).to_json().decode()
         self.storage.verdicts.add(round.seq, verdict, pack(result.recovery))

@@ -141,8 +141,7 @@ class _Worker:
         if kind == REJECTED:
             self._is_in_step = True
             raise ParameterError(body.decode())
-        name = task.compute.func.__name__
-        _log.error("a %s of %s failed:\n%s", name, task.oracle.protocol, body.decode())
+        _log.error("an analysis of %s failed:\n%s", task.oracle.protocol, body.decode())
         raise AnalysisFailedError("the server's log says why")
 
     def _start(self) -> subprocess.Popen[bytes]:

@@ -14,8 +14,8 @@ from ldprecover_server.analysis.analyses import Analyses
 from ldprecover_server.errors import InvalidRequestError
 from ldprecover_server.http.responses import accepts_gzip, compress
 from ldprecover_server.limits import ANONYMOUS_BYTES, Limits
-from ldprecover_server.rounds import RoundInfo, Rounds
-from ldprecover_server.storage import CURRENT
+from ldprecover_server.rounds import Rounds
+from ldprecover_server.storage import CURRENT, StoredRound
 from ldprecover_server.submissions import Submissions
 
 T = TypeVar("T")
@@ -115,11 +115,11 @@ Admin = Annotated[Caller, Depends(_admin)]
 """The caller of a call that needs an admin key."""
 
 
-async def _readable(round: RoundOrCurrent, caller: Reader) -> RoundInfo:
+async def _readable(round: RoundOrCurrent, caller: Reader) -> StoredRound:
     return await caller.run(caller.services.rounds.readable, round, caller.key)
 
 
-ReadableRound = Annotated[RoundInfo, Depends(_readable)]
+ReadableRound = Annotated[StoredRound, Depends(_readable)]
 """The round in the path, or the current one, which the caller may read.
 
 As a dependency it is read before the other parameters are checked: without a key a call learns

@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import msgspec
@@ -50,19 +51,28 @@ _PARAMETERS = ("protocol", "epsilon", "parameter", "practice")
 
 
 @dataclass(frozen=True)
-class ImmutableFields:
-    """What never changes of a round. `seq` orders rounds by their opening.
+class StoredRound:
+    """A round without its labels, as it was when it was read.
 
-    Its labels take `labels_bytes` as ASCII JSON. `form` is the id of the form that the round
-    belongs to, `position` its index among the form's rounds, and `form_size` their number; the
-    three are None without a form.
+    `seq` orders rounds by their opening. The labels take `labels_bytes` as ASCII JSON. `form` is
+    the id of the form that the round belongs to, `position` its index among the form's rounds, and
+    `form_size` their number; all that is of a form is None without one. None of these changes, but
+    `state`, `closed_at`, `n`, `verdict`, which is in JSON, and `seed`, which splits the reports of
+    a closed round for certificates, do.
     """
 
     seq: int
     id: str
     name: str
-    practice: bool
+    protocol: str
+    epsilon: float
+    parameter: int | None
+    p: float
+    q: float
+    domain_size: int
     labels_bytes: int
+    practice: bool
+    digest: str
     question: str | None
     title: str | None
     thanks: str | None
@@ -70,35 +80,18 @@ class ImmutableFields:
     read_access: str
     retention: str
     form: str | None
-    position: int | None
+    form_name: str | None
+    form_title: str | None
     form_size: int | None
-
-
-@dataclass(frozen=True)
-class StoredRound(ImmutableFields):
-    """A round without its labels.
-
-    `seed` splits the reports of a closed round for certificates; None before. `verdict` is in
-    JSON, None if none is stored. `form_name` and `form_title` are None without a form.
-    """
-
-    protocol: str
-    epsilon: float
-    parameter: int | None
-    p: float
-    q: float
-    domain_size: int
-    digest: str
-    state: str
+    position: int | None
     opened_at: str
+    state: str
     closed_at: str | None
     seed: str | None
     n: int
     verdict: str | None
-    form_name: str | None
-    form_title: str | None
 
-    @property
+    @cached_property
     def oracle(self) -> FrequencyOracle:
         """The round's frequency oracle. Raises PluginNotLoadedError."""
         return oracle_of(self)
@@ -236,11 +229,19 @@ def end_round(
 
 def oracle_of(round: Any) -> FrequencyOracle:
     """Return the oracle of a StoredRound or a row of `rounds`. Raises PluginNotLoadedError."""
-    if round.protocol not in PROTOCOLS:
+    kind = PROTOCOLS.get(round.protocol)
+    if kind is None:
         raise PluginNotLoadedError(
             f"this server has not loaded the plugin {round.protocol!r}, the protocol of the round"
         )
-    return frequency_oracle(round.protocol, round.epsilon, round.domain_size, round.parameter)
+    parameters = (round.protocol, round.epsilon, round.domain_size, round.parameter)
+    return _shared_oracle(kind, *parameters)
+
+
+@lru_cache(maxsize=256)
+def _shared_oracle(kind: type[FrequencyOracle], *parameters: Any) -> FrequencyOracle:
+    """Return an oracle of this class, whose cached properties take milliseconds to compute."""
+    return frequency_oracle(*parameters)
 
 
 def decode_labels(items: bytes) -> list[str]:

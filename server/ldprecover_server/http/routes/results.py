@@ -36,8 +36,7 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import cancel_on_disconnect, json_response, not_modified
-from ldprecover_server.rounds import RoundInfo
-from ldprecover_server.storage import decode_labels
+from ldprecover_server.storage import StoredRound, decode_labels
 
 router = APIRouter(tags=["results"])
 round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
@@ -76,22 +75,22 @@ async def get_frequencies(
     rounds = caller.services.rounds
 
     def respond() -> Response:
-        info = rounds.readable(round, caller.key)
-        tally = rounds.tally(info)
+        stored = rounds.readable(round, caller.key)
+        tally = rounds.tally(stored)
         # A tally only grows, so its number of reports names it.
-        etag = f'W/"{info.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
+        etag = f'W/"{stored.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
         headers = {"ETag": etag, "Cache-Control": "no-cache"}
         if unchanged := not_modified(request, headers):
             return unchanged
-        with caller.services.limits.write(info.oracle.domain_size):
-            response = _write_frequencies(info, rounds.labels(info), tally, form)
+        with caller.services.limits.write(stored.oracle.domain_size):
+            response = _write_frequencies(stored, rounds.labels(stored), tally, form)
         response.headers.update(headers)
         return response
 
     return await caller.respond(respond)
 
 
-def _write_frequencies(round: RoundInfo, labels: bytes, tally: Tally, form: Format) -> Response:
+def _write_frequencies(round: StoredRound, labels: bytes, tally: Tally, form: Format) -> Response:
     message = _frequencies(round, labels, tally)
     if form != "json":
         message.items = decode_labels(labels)
@@ -99,7 +98,7 @@ def _write_frequencies(round: RoundInfo, labels: bytes, tally: Tally, form: Form
     return json_response(message, labels=labels)
 
 
-def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
+def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies:
     oracle = round.oracle
     estimates = Estimates.of(oracle, tally) if tally.n else None
     optional: dict[str, Any] = _question(round)
@@ -124,7 +123,7 @@ def _frequencies(round: RoundInfo, labels: bytes, tally: Tally) -> Frequencies:
     )
 
 
-def _question(round: RoundInfo) -> dict[str, Any]:
+def _question(round: StoredRound) -> dict[str, Any]:
     return {} if round.question is None else {"question": round.question}
 
 
@@ -132,7 +131,7 @@ def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: Fo
     return csv(name, tuple(columns), zip(*columns.values(), strict=True), form)
 
 
-def _mean(round: RoundInfo, tally: Tally) -> results.MeanEstimate | None:
+def _mean(round: StoredRound, tally: Tally) -> results.MeanEstimate | None:
     if not tally.n:
         return None
     mean = Mean.of(round.oracle, tally)
@@ -142,7 +141,7 @@ def _mean(round: RoundInfo, tally: Tally) -> results.MeanEstimate | None:
     )
 
 
-def _max_bytes(round: RoundInfo, caller: Caller) -> int:
+def _max_bytes(round: StoredRound, caller: Caller) -> int:
     """Return the largest request about a round.
 
     It has every label, an index and a number for each item, the names of other rounds, and 4 KiB.
@@ -208,7 +207,7 @@ async def get_recovery(
 
 
 async def _recover(
-    round: RoundInfo, caller: Caller, request: RecoveryQuery, form: Format
+    round: StoredRound, caller: Caller, request: RecoveryQuery, form: Format
 ) -> Response:
     recovery = await caller.services.analyses.recover(round, request, caller)
 
@@ -231,7 +230,7 @@ async def _recover(
 
 
 async def _respond(
-    round: RoundInfo, caller: Caller, write: Callable[[bytes], Response], *, item_bytes: int
+    round: StoredRound, caller: Caller, write: Callable[[bytes], Response], *, item_bytes: int
 ) -> Response:
     """Return the response that `write` makes of the round's labels, in a thread.
 
@@ -268,7 +267,7 @@ async def certify_round(
 
 
 async def _certify(
-    round: RoundInfo, caller: Caller, request: CertificateRequest, form: Format
+    round: StoredRound, caller: Caller, request: CertificateRequest, form: Format
 ) -> Response:
     result = await caller.services.analyses.certify(round, request, caller)
 

@@ -40,7 +40,6 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response, not_modified
-from ldprecover_server.rounds import RoundInfo
 from ldprecover_server.storage import StoredRound
 
 router = APIRouter(tags=["rounds"])
@@ -78,8 +77,8 @@ async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
 
     def open() -> Response:
-        stored, info = caller.services.rounds.open(new)
-        return _round(caller, stored, info, 201, location(request, paths.ROUNDS, stored.id))
+        stored = caller.services.rounds.open(new)
+        return _round(caller, stored, 201, location(request, paths.ROUNDS, stored.id))
 
     async with json_body(request, caller, NewRound, caller.services.limits.max_body_bytes) as new:
         return await caller.respond(open)
@@ -118,7 +117,7 @@ async def list_rounds(
 )
 async def get_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round: its parameters, its state, its reports counted, and its verdict."""
-    return await caller.respond(lambda: _round(caller, *caller.services.rounds.get(round)))
+    return await caller.respond(lambda: _round(caller, caller.services.rounds.find(round)))
 
 
 @router.get(
@@ -131,7 +130,7 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
     rounds = caller.services.rounds
 
     def respond() -> Response:
-        stored, info = rounds.get(round)
+        stored = rounds.find(round)
         headers = {
             "ETag": f'"{stored.digest}-{stored.id}"',
             # A name may later belong to another round, and `current` changes; an id stays.
@@ -140,9 +139,9 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
         if unchanged := not_modified(request, headers):
             return unchanged
         # As decimal digits: JSON readers that use doubles lose bits of 64-bit integers.
-        thresholds = {name: str(value) for name, value in info.oracle.thresholds.items()}
+        thresholds = {name: str(value) for name, value in stored.oracle.thresholds.items()}
         parameters = Parameters.model_construct(**_head(stored), thresholds=thresholds, items=[])
-        return json_response(parameters, headers=headers, labels=rounds.labels(info))
+        return json_response(parameters, headers=headers, labels=rounds.labels(stored))
 
     return await caller.respond(respond)
 
@@ -151,7 +150,7 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
 async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
     close = caller.services.rounds.close
-    response = await caller.respond(lambda: _round(caller, *close(round)))
+    response = await caller.respond(lambda: _round(caller, close(round)))
     request.app.state.verdicts.wake()
     return response
 
@@ -196,8 +195,8 @@ async def get_stats(round: RoundReference, caller: Reader) -> Stats:
     rounds = caller.services.rounds
 
     def read() -> Stats:
-        info = rounds.readable(round, caller.key)
-        return Stats(round=info.id, reports=rounds.tally(info).n)
+        stored = rounds.readable(round, caller.key)
+        return Stats(round=stored.id, reports=rounds.tally(stored).n)
 
     return await caller.run(read)
 
@@ -250,11 +249,10 @@ def _state(stored: StoredRound, verdict: str | None) -> dict[str, Any]:
 def _round(
     caller: Caller,
     stored: StoredRound,
-    info: RoundInfo,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     rounds = caller.services.rounds
     (verdict,) = rounds.verdicts([stored], caller.key)
     message = RoundStatus.model_construct(**_state(stored, verdict), items=[])
-    return json_response(message, status, headers, labels=rounds.labels(info))
+    return json_response(message, status, headers, labels=rounds.labels(stored))

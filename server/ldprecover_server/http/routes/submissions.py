@@ -27,8 +27,7 @@ from ldprecover_server.http.bodies import JSON, THREAD_BYTES, Body, BodyLimit
 from ldprecover_server.http.decoding import ReportDecoder
 from ldprecover_server.http.dependencies import Services
 from ldprecover_server.http.problems import ProblemResponse
-from ldprecover_server.rounds import RoundInfo
-from ldprecover_server.storage import CURRENT
+from ldprecover_server.storage import CURRENT, StoredRound
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ class SubmissionEndpoint:
                 await look_up(rounds.require_current, identifier, round)
             raise
 
-    async def _submit_to(self, round: RoundInfo, body: Body) -> bytes:
+    async def _submit_to(self, round: StoredRound, body: Body) -> bytes:
         services = self._services
         # Authenticate first.
         headers = body.headers
@@ -115,7 +114,7 @@ class SubmissionEndpoint:
         message = Accepted.model_construct(round=round.id, accepted=accepted, duplicate=duplicate)
         return message.to_json()
 
-    def _limit(self, round: RoundInfo, sender: Sender, packed: bool) -> BodyLimit:
+    def _limit(self, round: StoredRound, sender: Sender, packed: bool) -> BodyLimit:
         is_anyone = sender is ANYONE
         place = (round.seq, is_anyone, sender.key is None, packed)
         limit = self._limits.get(place)
