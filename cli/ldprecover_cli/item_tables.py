@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ldprecover.items import isolated
+from ldprecover.items import isolated, largest
 from ldprecover.sentences import is_noise
 from ldprecover_cli.output import plain_table
 
@@ -27,14 +27,10 @@ def noise_note(notes: Sequence[str]) -> str | None:
     return next(filter(is_noise, notes), None)
 
 
-def to_show(shares: "Sequence[float] | FloatArray", top: int, notes: Sequence[str]) -> list[int]:
+def to_show(shares: "FloatArray", top: int, notes: Sequence[str]) -> list[int]:
     """Return the indices of `top` items, largest first; the first ones if noise decides that."""
-    return largest(shares, top) if noise_note(notes) is None else list(range(len(shares)))[:top]
-
-
-def largest(values: "Sequence[float] | FloatArray", top: int) -> list[int]:
-    """Return the indices of the `top` largest values, largest first."""
-    return sorted(range(len(values)), key=lambda i: -values[i])[:top]
+    ranked = range(len(shares)) if noise_note(notes) else largest(shares, len(shares)).tolist()
+    return list(ranked)[:top]
 
 
 def bar(value: float, full: float, width: int, *, ascii_only: bool = False) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from ldprecover.sentences import points
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
@@ -189,7 +190,5 @@ def _rounds(feasible: "Iterable[PlannedRound]", *, share: bool) -> Any:
 
 
 def _points(share: float | None) -> str:
-    """Return a frequency in percentage points with three digits; a dash for None."""
-    if share is None:
-        return "-"
-    return f"{100 * share:,.0f}" if abs(share) >= 1 else f"{100 * share:.3g}"
+    """Return a frequency in percentage points; a dash for None."""
+    return "-" if share is None else points(share)

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ldprecover.items import isolated, label_indices
+from ldprecover.items import isolated, label_indices, largest
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import UsageError, check_items
-from ldprecover_cli.item_tables import largest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url
 from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
 
@@ -162,7 +161,7 @@ def _show(result: "Certified", title: str) -> None:
     lower, upper = result.lower, result.upper
     rows = (
         (isolated(result.items[i]), f"{100 * lower[i]:.2f} to {100 * upper[i]:.2f}")
-        for i in largest((lower + upper) / 2, _ROWS)
+        for i in largest((lower + upper) / 2, _ROWS).tolist()
     )
     out.print(plain_table("item", "percent", rows=rows, numbers=1))
     if len(lower) > _ROWS:

@@ -172,7 +172,7 @@ class Conclusions:
                 f"Suspects, with the probability that reports raised them: {'; '.join(names)}."
             )
         for each in self.dropped:
-            reports = f"{counted(each.reports, 'report')}, {with_labels(each.what, labels)}"
+            reports = f"{with_labels(each.what, labels)} ({counted(each.reports, 'report')})"
             texts.append(f"Left out by the filter {each.screen}: {reports}.")
         if self.history_weight is not None:
             share = percent(self.history_weight)

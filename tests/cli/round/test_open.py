@@ -101,14 +101,12 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
         ("--parameter hash_range=4", "hash_range is a parameter of one protocol: name that"),
         ("--protocol kue", "whose LDPRECOVER_PLUGINS names the plugin"),
         ("--protocol olh --users 5", "--users needs --protocol auto"),
-        ("--item a", "give the items by one of --item, --items"),
         ("--column x", "--column belongs to --items or --dataset"),
         (
             "--parameter epsilon=4",
             "--parameter takes what one protocol has, as hash_range, not eps",
         ),
         ("--protocol olh --parameter hash_range=4_0", "hash_range must be an integer from 2 to"),
-        ("--protocol olh --parameter hash_range=\u0664", "hash_range must be an integer from 2 to"),
     ],
 )
 def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: str) -> None:
@@ -130,7 +128,6 @@ def test_error_begins_with_the_parameter(on_server: Run, options: str, start: st
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("te\0a\nsoup\n", "line 1: the item holds a control character, U+0000"),
         ("tea\nso\x85up\n", "line 2: the item holds a control character, U+0085"),
         (
             "caf\u00e9\ncafe\u0301\n",
@@ -265,10 +262,3 @@ def test_empty_server_says_how_to_open_a_round(
     monkeypatch.setenv("LDPRECOVER_URL", start_server().url)
     assert "ldprecover round open" in run("round list").out
     assert "ldprecover round open" in run("result frequencies").fails(1)
-
-
-def test_states_the_items_of_a_file_which_may_be_misread(on_server: Run) -> None:
-    Path("days.txt").write_text("Mon\nTue\nWed\nThu\nFri\n")
-    opened = on_server("round open --epsilon 1 --items days.txt").succeeds()
-    assert "5 items: Mon; Tue; Wed; …; Fri." in opened.err
-    assert "items:" not in on_server("round open --epsilon 1 --item a --item b").succeeds().err

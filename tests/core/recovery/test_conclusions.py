@@ -116,7 +116,7 @@ def test_every_conclusion_has_a_sentence() -> None:
         attack_probability=0.9979,
         beta=0.05,
         suspects=tuple((item, 0.9) for item in range(12)),
-        dropped=(Dropped("sizes", "of sizes next to impossible", 1),),
+        dropped=(Dropped("sizes", "reports of rare sizes", 1),),
         history_weight=0.5,
     )
     labels = [f"\u05d0{item}" for item in range(12)]
@@ -127,7 +127,7 @@ def test_every_conclusion_has_a_sentence() -> None:
         "Suspects, with the probability that reports raised them: "
         + "; ".join(f"\u2068{label}\u2069 (90 %)" for label in labels[:10])
         + "; and 2 more.",
-        "Left out by the filter sizes: 1 report, of sizes next to impossible.",
+        "Left out by the filter sizes: reports of rare sizes (1 report).",
         "Probability that the earlier rounds predict this one: 50 %.",
     ]
     assert Conclusions().sentences(labels) == []
