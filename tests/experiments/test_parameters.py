@@ -30,7 +30,7 @@ def test_targets_are_distinct_sorted_and_seeded() -> None:
 
 def test_every_item_is_as_likely_a_target() -> None:
     """chi^2 with 9 degrees of freedom over 3,000 draws of 1 of 10: above 60 with probability 1e-9;
-    seeds are fixed.
+    seeds are fixed. It misses an item of 1.2 times its share, and sees one of 1.6 times.
     """
     counts = np.bincount([draw_targets(10, 1, seed)[0] for seed in range(3000)], minlength=10)
     assert ((counts - 300) ** 2 / 300).sum() < 60

@@ -143,14 +143,11 @@ def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> No
 
 
 def test_names_missing_matplotlib_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study does without."""
     monkeypatch.setattr(drawing, "find_spec", lambda name: None)
     assert run("study paper mse").error == (
         "a picture needs matplotlib: pip install 'ldprecover[experiments]'"
     )
     assert not list(Path.cwd().iterdir())
-    Path("mine.toml").write_text(STUDY)
-    run("study run mine.toml --jobs 1").succeeds()
 
 
 def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
