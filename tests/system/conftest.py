@@ -1,18 +1,14 @@
-"""Concurrent clients, database locks and broken connections for whole systems."""
+"""Concurrent clients of whole systems."""
 
 import asyncio
 import contextlib
-import itertools
 import socket
-import sqlite3
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sized
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 import numpy as np
-import pytest
 import sqlalchemy as sa
 from tests.conftest import PACKED, ServerProcess, on_both_databases
 
@@ -41,15 +37,6 @@ def distinct_submissions(n: int, domain_size: int) -> list[Submission]:
         Submission(f"key-{i}", tuple(range(end - 1 - i % 3, end)))
         for i, end in enumerate(ends.tolist())
     ]
-
-
-def until_after(
-    happened: Sized, submissions: Iterator[Submission], more: int
-) -> Iterator[Submission]:
-    """Yield submissions until something is in `happened`, and `more` after that."""
-    while not happened:
-        yield next(submissions)
-    yield from itertools.islice(submissions, more)
 
 
 class Wire:
@@ -152,10 +139,6 @@ class Clients:
         if len(self.answers) < answered:
             await self._reached.setdefault(answered, asyncio.Event()).wait()
 
-    async def post(self, http: httpx.AsyncClient, submission: Submission) -> httpx.Response:
-        path, content, headers = self._request(submission)
-        return await http.post(path, content=content, headers=headers)
-
     def _request(self, submission: Submission) -> tuple[str, bytes, dict[str, str]]:
         headers = {**PACKED, **self.server.admin, "Idempotency-Key": submission.key}
         return f"/rounds/{self.round_id}/reports", submission.packed, headers
@@ -168,19 +151,6 @@ class Clients:
     @property
     def counts(self) -> np.ndarray:
         return np.array(self.server.frequencies(self.round_id)["counts"])
-
-
-NewClients = Callable[..., Clients]
-
-
-@pytest.fixture(scope="session")
-def new_clients() -> NewClients:
-    """Open a GRR round on a server, with clients that submit to it."""
-
-    def gather(server: ServerProcess, domain_size: int, connections: int = 24) -> Clients:
-        return Clients(server, server.open_round("grr", domain_size=domain_size)["id"], connections)
-
-    return gather
 
 
 def is_listening(server: ServerProcess) -> bool:
@@ -204,93 +174,3 @@ def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
             "SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
         )
         return np.frombuffer(b"".join(database.scalars(query, {"id": round_id})), dtype="<u4")
-
-
-@contextlib.contextmanager
-def locked(server: ServerProcess) -> Iterator[None]:
-    """Hold a lock on a server's database: commits wait, and reads do not."""
-    if server.database_url.startswith("postgresql"):
-        with server.sql() as connection:
-            connection.exec_driver_sql("LOCK TABLE rounds, tallies IN EXCLUSIVE MODE")
-            yield
-        return
-    with contextlib.closing(sqlite3.connect(server.database, isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-class Relay:
-    """A TCP relay to a server that can swallow the POSTs or their answers, and says when it has."""
-
-    def __init__(self, server: ServerProcess) -> None:
-        self.server = server
-        self.swallow: Literal["nothing", "requests", "answers"] = "nothing"
-        self.swallowed = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # closed
-            while True:
-                client, _ = self._listener.accept()
-                upstream = socket.create_connection(address_of(self.server))
-                self._sockets += [client, upstream]
-                posting = threading.Event()
-                for source, target, way in (
-                    (client, upstream, "requests"),
-                    (upstream, client, "answers"),
-                ):
-                    thread = threading.Thread(
-                        target=self._pump, args=(source, target, way, posting)
-                    )
-                    self._threads.append(thread)
-                    thread.start()
-
-    def _pump(
-        self, source: socket.socket, target: socket.socket, way: str, posting: threading.Event
-    ) -> None:
-        with contextlib.suppress(OSError):  # one end is gone
-            while data := source.recv(65536):
-                if way == "requests" and data.startswith(b"POST "):
-                    posting.set()
-                if posting.is_set() and self.swallow == way:
-                    self.swallowed.set()
-                else:
-                    target.sendall(data)
-        for end in (source, target):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for end in self._sockets:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
-        for end in self._sockets:
-            end.close()
-
-
-NewRelay = Callable[[ServerProcess], Relay]
-
-
-@pytest.fixture
-def new_relay() -> Iterator[NewRelay]:
-    """Put relays before servers; all are closed at the end."""
-    with contextlib.ExitStack() as stack:
-
-        def put_before(server: ServerProcess) -> Relay:
-            return stack.enter_context(contextlib.closing(Relay(server)))
-
-        yield put_before

@@ -6,17 +6,13 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import numpy as np
 import psutil
 import pytest
-import sqlalchemy as sa
 from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer, samples_of
 from tests.system.conftest import (
     Clients,
@@ -26,8 +22,6 @@ from tests.system.conftest import (
     stored_reports,
 )
 from tools.postgres import Cluster
-
-from ldprecover_server.storage.schema import rounds, tallies
 
 pytestmark = pytest.mark.postgres
 
@@ -58,21 +52,6 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                 variables.setenv("PGPASSWORD", PASSWORD)
                 server.start()
             yield server
-
-
-@pytest.fixture(scope="module")
-def two_servers(
-    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[list[ServerProcess]]:
-    """Two servers on one database."""
-    with cluster.database() as name, contextlib.ExitStack() as stack:
-        servers = [
-            ServerProcess(tmp_path_factory.mktemp("server"), cluster.url(name), kernels="numpy")
-            for _ in range(2)
-        ]
-        for server in servers:
-            stack.enter_context(contextlib.closing(server)).start()
-        yield servers
 
 
 def resend_until_answered(clients: Clients, submissions: list[Submission]) -> None:
@@ -111,43 +90,6 @@ def _words_of(process: psutil.Process) -> list[str]:
         return list(process.cmdline())
     except psutil.NoSuchProcess:  # a zombie's is one too
         return []
-
-
-def submit_at_once(*shares: tuple[Clients, list[Submission]]) -> None:
-    """Send each clients's submissions, all both at the same time."""
-    with ThreadPoolExecutor(len(shares)) as pool:
-        for sent in [pool.submit(clients.submit, share) for clients, share in shares]:
-            sent.result()
-
-
-def test_submissions_to_both_servers_count_once(two_servers: list[ServerProcess]) -> None:
-    """Each submission goes to both: one of the two says duplicate, however the two race."""
-    id = two_servers[0].open_round(domain_size=2_000)["id"]
-    one, two = both = [Clients(server, id, connections=16) for server in two_servers]
-    # Either server may win every race: one submission that it has first gives each a tally.
-    one.submit(SUBMISSIONS[:1])
-    two.submit(SUBMISSIONS[-1:])
-    submit_at_once((one, SUBMISSIONS[1:]), (two, SUBMISSIONS[:-1]))
-    for submission in SUBMISSIONS:
-        answers = [clients.answers[submission.key] for clients in both]
-        assert [answer.status_code for answer in answers] == [202, 202]
-        assert sorted(answer.json()["duplicate"] for answer in answers) == [False, True]
-    check_every_report_once(both[0])
-    assert np.array_equal(both[0].counts, both[1].counts)
-    with two_servers[0].sql() as database:
-        seq = sa.select(rounds.c.seq).where(rounds.c.id == id).scalar_subquery()
-        query = sa.select(tallies.c.process).where(tallies.c.round == seq)
-        numbers = sorted(database.scalars(query))
-    assert numbers == [0, 1], "each process has its own tally"
-
-
-def test_two_workers_count_every_report_once(pair: ServerProcess) -> None:
-    clients = Clients(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
-    clients.submit(list(SUBMISSIONS))
-    assert len(clients.answered()) == len(SUBMISSIONS)
-    assert not any(answer.json()["duplicate"] for answer in clients.answers.values())
-    check_every_report_once(clients)
-    assert len(workers_of(pair)) == 2
 
 
 def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None:
@@ -209,113 +151,6 @@ def test_no_child_process_has_a_secret_in_its_environment(pair: ServerProcess) -
         assert b"PATH=" in environment
         for secret in (ADMIN_KEY, pair.database_url, PASSWORD):
             assert secret.encode() not in environment
-
-
-COMMIT = b"COMMIT\0"
-# the prepared statement with its values: the whole of the one-statement commit
-USUAL = b"ldprecover_one_statement\0\0"
-
-
-class DatabaseRelay:
-    """A TCP way to a Postgres that loses commits, or the answers to them, and the connections with
-    them.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._lose: list[str] = []
-        self.lost = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        self._ends: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def lose(self, *losses: str) -> None:
-        """Lose the next commits (`commit`), or what is answered to them (`answer`)."""
-        self._lose = [*reversed(losses)]
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # closed
-            while True:
-                client, _ = self._listener.accept()
-                upstream = socket.socket(socket.AF_UNIX)
-                upstream.connect(str(self._cluster.socket))
-                self._ends += [client, upstream]
-                committing = threading.Event()
-                for pump in (self._requests, self._answers):
-                    thread = threading.Thread(target=pump, args=(client, upstream, committing))
-                    self._threads.append(thread)
-                    thread.start()
-
-    def _requests(
-        self, client: socket.socket, upstream: socket.socket, committing: threading.Event
-    ) -> None:
-        with contextlib.suppress(OSError):  # one end is gone
-            storing = False
-            while data := client.recv(65536):
-                storing = (
-                    storing or b"FOR SHARE" in data
-                )  # reading transactions end with a COMMIT too
-                if USUAL in data or (storing and COMMIT in data):
-                    storing = False
-                    if self._lose:
-                        self.lost += 1
-                        if self._lose.pop() == "commit":
-                            break
-                        committing.set()
-                upstream.sendall(data)
-        _cut(client, upstream)
-
-    def _answers(
-        self, client: socket.socket, upstream: socket.socket, committing: threading.Event
-    ) -> None:
-        with contextlib.suppress(OSError):  # one end is gone
-            while data := upstream.recv(65536):
-                if committing.is_set():
-                    break
-                client.sendall(data)
-        _cut(client, upstream)
-
-    def close(self) -> None:
-        _cut(self._listener, *self._ends)
-        for thread in self._threads:
-            thread.join()
-        for end in (self._listener, *self._ends):
-            end.close()
-
-
-def _cut(*ends: socket.socket) -> None:
-    for end in ends:
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
-
-@pytest.mark.parametrize(
-    "lost", [("commit",), ("answer",), ("commit", "answer"), ("answer", "commit")], ids="-".join
-)
-def test_unknown_outcome_is_retried_and_counts_once(
-    start_server: StartServer, cluster: Cluster, lost: tuple[str, ...]
-) -> None:
-    """The connection breaks before or after a commit, and the server cannot tell which.
-
-    First the commit in one statement is lost, and then the one in several. The second submission
-    comes after a recovery.
-    """
-    with cluster.database() as name, contextlib.closing(DatabaseRelay(cluster)) as relay:
-        server = start_server(cluster.url(name, host="127.0.0.1", port=relay.port))
-        id = server.open_round(domain_size=20)["id"]
-        assert (
-            server.submit(id, np.array([10], dtype="<u4").tobytes()).status_code == 202
-        )  # the server knows the round
-        for item in range(2):
-            relay.lose(*lost)
-            answer = server.submit(id, np.array([item], dtype="<u4").tobytes(), f"key-{item}")
-            assert answer.status_code == 202, answer.text
-            assert relay.lost == len(lost) * (item + 1)
-            assert answer.json()["duplicate"] is ("answer" in lost)
-        assert server.frequencies(id)["counts"] == 2 * [1] + 8 * [0] + [1] + 9 * [0]
-        server.kill()
 
 
 def test_stopping_workers_store_waiting_submissions(start_server: StartServer, url: str) -> None:

@@ -3,9 +3,7 @@ once.
 """
 
 import asyncio
-import hashlib
 import signal
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,8 +15,6 @@ import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
 from tests.system.conftest import Clients, distinct_submissions
 from tools.postgres import Cluster
-
-from ldprecover_server.storage.encoding import encode_key
 
 pytestmark = pytest.mark.postgres
 
@@ -64,44 +60,18 @@ def tries_again(server: ServerProcess) -> int:
     return server.log.read_text().count("the commit is retried")
 
 
-def test_deadlocked_commit_is_retried_and_counts_once(
-    start_server: StartServer, troubled: Cluster, database: str
+@pytest.mark.parametrize(
+    "state", ["40001", "40P01"], ids=["serialisation failure", "deadlock detected"]
+)
+def test_commit_that_gives_up_is_retried_and_counts_once(
+    start_server: StartServer, troubled: Cluster, database: str, state: str
 ) -> None:
-    """Another session takes the tally and then wants the key, which the commit wrote before the
-    tally.
-    """
-    server = start_server(troubled.url(database))
-    id = server.open_round()["id"]
-    assert server.submit(id, packed(0), "first").status_code == 202  # there is a tally row now
-    with (
-        ThreadPoolExecutor() as pool,
-        troubled.connect(database) as other,
-        troubled.connect(database) as watcher,
-    ):
-        # The session that waits longest without a check is not the one that is ended.
-        other.execute("SET deadlock_timeout = '60s'")
-        with other.transaction(force_rollback=True):
-            ((seq,),) = other.execute("SELECT round FROM tallies FOR UPDATE").fetchall()
-            answer = pool.submit(server.submit, id, packed(1, 1), "second")
-            one_that_waits(watcher)
-            key = uuid.UUID(bytes=encode_key(seq, hashlib.sha256(b"second").digest()))
-            other.execute("INSERT INTO keys (key, digest) VALUES (%s, 0)", [key])
-        assert answer.result().json() == {"round": id, "accepted": 2, "duplicate": False}
-    assert "deadlock detected" in server.log.read_text()
-    assert tries_again(server) >= 1
-    assert server.frequencies(id)["counts"] == [1, 2, 0, 0]
-
-
-def test_serialisation_failure_is_retried_and_counts_once(
-    start_server: StartServer, troubled: Cluster, database: str
-) -> None:
-    """SQLSTATE 40001, as a server of another default isolation or a proxy would give it."""
+    """By its SQLSTATE, as Postgres gives it to one of two sessions in conflict."""
     with troubled.connect(database) as other:
         other.execute("CREATE SEQUENCE commits")
         other.execute(
             "CREATE FUNCTION give_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " IF nextval('commits') <= 3 THEN RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; "
-            "END IF;"
+            f" IF nextval('commits') <= 3 THEN RAISE EXCEPTION SQLSTATE '{state}'; END IF;"
             " RETURN NULL; END $$"
         )
         # Deferred: it is COMMIT itself that fails.
