@@ -251,24 +251,6 @@ def test_hanging_database_fails_all_waiting_callers(
     assert [sender.key.scope for sender in app.run(send_many())[:50]] == 50 * ["admin"]
 
 
-def test_ticket_secret_is_read_once(
-    start_in_process: StartInProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = start_in_process()
-    secret = Mock(wraps=app.storage.keys.ticket_secret)
-    monkeypatch.setattr(app.storage.keys, "ticket_secret", secret)
-    access = Access(app.storage, None)
-    valid = next(access.mint("R1", "ticket", 1))
-    secret.reset_mock()
-
-    async def send_many() -> list[Any]:
-        senders = (access.require_sender("R1", "ticket", f"Ticket {valid}") for _ in range(50))
-        return await asyncio.gather(*senders)
-
-    assert len({sender.submission_key for sender in app.run(send_many())}) == 1
-    assert secret.call_count == 1
-
-
 @pytest.mark.both
 def test_keys_are_kept_as_hashes_and_listed_without_them(start_in_process: StartInProcess) -> None:
     app = start_in_process()

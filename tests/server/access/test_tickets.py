@@ -101,18 +101,6 @@ def test_reused_ticket_is_duplicate_or_409(in_process: InProcess) -> None:
     assert counts(in_process, id) == [0, 1, 0, 0]
 
 
-@pytest.mark.both
-def test_concurrent_uses_of_a_ticket_count_once(in_process: InProcess) -> None:
-    id = in_process.open_round(access="ticket")
-    (ticket,) = mint(in_process, id, 1)
-    headers = PACKED | {"Authorization": f"Ticket {ticket}"}
-    request = ("POST", f"/rounds/{id}/reports", {"content": b"\1\0\0\0", "headers": headers})
-    answers = in_process.gather(*(10 * [request]))
-    assert [a.status_code for a in answers] == 10 * [202]
-    assert sorted(a.json()["duplicate"] for a in answers) == [False, *(9 * [True])]
-    assert counts(in_process, id) == [0, 1, 0, 0]
-
-
 def test_ticket_admits_one_report(in_process: InProcess) -> None:
     id = in_process.open_round(access="ticket")
     (ticket,) = mint(in_process, id, 1)

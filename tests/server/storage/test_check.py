@@ -200,19 +200,3 @@ def test_check_sees_each_round_at_one_moment(whole: Storage) -> None:
     sa.event.remove(whole.database.engine, "before_cursor_execute", commit_another)
     assert findings == []
     assert next(numbers) > 1002
-
-
-def test_rounds_share_statements(whole: Storage) -> None:
-    """Neither more rounds nor more segments of them take more statements."""
-    statements: list[str] = []
-    sa.event.listen(
-        whole.database.engine, "before_cursor_execute", lambda *a: statements.append(a[2])
-    )
-    whole.check()
-    before = len(statements)
-    for i in range(20):
-        fill(whole, f"more-{i}")
-        whole.rounds.open(f"Rless{i}", f"less-{i}", PARAMETERS)
-    statements.clear()
-    assert whole.check() == []
-    assert len(statements) == before

@@ -1,8 +1,6 @@
 """Submission keys are stored in 24 bytes on both databases, apart by round."""
 
-import pytest
 import sqlalchemy as sa
-from tests.server.storage.conftest import open_round
 
 from ldprecover_server.storage import Storage
 from ldprecover_server.storage.encoding import encode_digest, encode_key, in_round
@@ -34,25 +32,3 @@ def test_encoded_keys_keep_order_and_round(storage: Storage) -> None:
             assert [tuple(row) for row in of_round] == [
                 (round.to_bytes(4, "big") + key[:12], key[:8]) for key in EDGES
             ]
-
-
-@pytest.mark.postgres
-def test_key_row_and_index_entry_have_no_padding(storage: Storage) -> None:
-    """24 bytes of header and 24 of content in the table; 8 and 16 in the index."""
-    seq = open_round(storage)
-    with storage.database.write() as connection:
-        keys = {encode_key(seq, i.to_bytes(12, "big")): bytes(8) for i in range(4000)}
-        storage.database.insert_submission_keys(connection, keys)
-        connection.exec_driver_sql("CREATE TEMP TABLE packed ON COMMIT DROP AS SELECT * FROM keys")
-        connection.exec_driver_sql(
-            "CREATE UNIQUE INDEX of_packed ON packed (key) WITH (fillfactor = 100)"
-        )
-        on_first_page = "SELECT count(*) FROM packed WHERE ctid < '(1,0)'"
-        assert connection.exec_driver_sql(on_first_page).scalar_one() == (8192 - 24) // (48 + 4)
-        rows = connection.exec_driver_sql("SELECT count(*) FROM packed").scalar_one()
-        pages = connection.exec_driver_sql(
-            "SELECT pg_relation_size('of_packed') / 8192"
-        ).scalar_one()
-        assert (
-            pages <= rows // ((8192 - 24 - 16) // (24 + 4)) + 3
-        )  # with the root and a page about it all

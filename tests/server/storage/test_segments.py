@@ -117,22 +117,3 @@ def test_reading_fails_if_counted_reports_are_missing(storage: Storage) -> None:
         connection.execute(sa.delete(segments).where(segments.c.id.in_(newest)))
     with pytest.raises(ReportsGoneError, match=r"3 reports, and 2 were found"):
         list(storage.segments.tally_and_reports(seq, 6)[1])
-
-
-def test_look_up_cost_does_not_grow_with_segments(storage: Storage) -> None:
-    """Statements about segments use their index and a limit."""
-    seq = open_round(storage)
-    statements: list[str] = []
-
-    def look(connection: sa.Connection, cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement)
-
-    sa.event.listen(storage.database.engine, "before_cursor_execute", look)
-    storage.rounds.tally(seq, 6)
-    assert statements
-    assert not any("segments" in statement for statement in statements)
-    storage.segments.tally_and_reports(seq, 6)
-    queries = [statement for statement in statements if "segments" in statement]
-    assert len(queries) == 2
-    assert "LIMIT" in queries[0]
-    assert "segments.id >" in queries[1]

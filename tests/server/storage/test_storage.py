@@ -90,12 +90,17 @@ class Torn(Group):
 
 
 def test_a_write_that_fails_leaves_nothing(storage: Storage) -> None:
-    whole, torn = (Group(open_round(storage), [Submitted(b"a", (1,))]) for _ in range(2))
+    """As many reports as it would have written are stored after it, but others."""
+    first, second = open_round(storage), open_round(storage)
+    commit(storage, first, Submitted(b"a", (1,)))
+    torn = [Submitted(b"b", (2,))]
     with pytest.raises(ZeroDivisionError):
-        storage.commit([whole, Torn(torn.seq, torn.submissions)])
-    for group in (whole, torn):
-        assert stored(storage, group.seq) == []
-        assert storage.commit([group]) == [[Outcome.STORED]]
+        storage.commit([Group(first, torn), Torn(second, torn)])
+    assert [stored(storage, seq) for seq in (first, second)] == [[1], []]
+    for name, item in ((b"c", 3), (b"d", 4)):
+        commit(storage, first, Submitted(name, (item,)))
+    assert storage.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
+    assert commit(storage, second, *torn) == [Outcome.STORED]
 
 
 def test_group_over_several_rounds_keeps_its_order(storage: Storage) -> None:
@@ -185,13 +190,6 @@ def test_tally_inserted_meanwhile_is_added_to(open_storage: OpenStorage, fresh: 
     assert summaries == [[0, 1, 0, 0, 0, n] for n in (0, 2, 0)]
 
 
-@pytest.mark.postgres
-def test_bytes_are_read_in_binary(storage: Storage) -> None:
-    with storage.database.read() as connection:
-        result = connection.exec_driver_sql("SELECT '\\x00ff'::bytea")
-        assert result.cursor.pgresult.get_value(0, 0) == b"\x00\xff"
-
-
 def test_largest_group_is_stored_and_found_again(open_storage: OpenStorage, fresh: str) -> None:
     """It has more submissions than a statement has parameters: 65,535 on Postgres, here 999 on
     SQLite.
@@ -255,54 +253,6 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
         assert storage.rounds.tally(seq, 6) == Tally.of(
             PARAMETERS.oracle, np.array(reports, dtype="<u4")
         )
-
-
-def test_failed_commit_is_not_remembered(storage: Storage) -> None:
-    first, second = open_round(storage), open_round(storage)
-    commit(storage, first, Submitted(b"a", (1,)))
-    torn = [Submitted(b"b", (2,))]
-    with pytest.raises(ZeroDivisionError):
-        storage.commit([Group(first, torn), Torn(second, torn)])
-    # As many reports as the torn commit would have written, but others.
-    commit(storage, first, Submitted(b"c", (3,)))
-    commit(storage, first, Submitted(b"d", (4,)))
-    assert storage.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
-
-
-def test_one_statement_commits_or_stores_nothing(open_storage: OpenStorage, fresh: str) -> None:
-    """Stored keys, a closed round and another's tally make it fail; then several statements run."""
-    one, two = open_storage(fresh), open_storage(fresh)
-    seq = open_round(one)
-    statements: list[str] = []
-    event.listen(
-        one.database.engine, "before_cursor_execute", lambda *call: statements.append(call[2])
-    )
-
-    def outcomes(*submissions: Submitted) -> list[Outcome]:
-        statements.clear()
-        return commit(one, seq, *submissions)
-
-    outcomes(Submitted(b"a", (0,)))
-    assert len(statements) > 1  # there was no tally
-    outcomes(Submitted(b"i", (0,)))  # may pin the connection
-    assert outcomes(Submitted(b"b", (1,)), Submitted(b"c", (1, 2))) == 2 * [Outcome.STORED]
-    assert not statements, "the pinned connection bypasses the engine"
-
-    duplicate = (Submitted(b"c", (1, 2)), Submitted(b"d", (3,)))
-    assert outcomes(*duplicate) == [Outcome.DUPLICATE, Outcome.STORED]
-    assert len(statements) > 1
-    reused = (Submitted(b"e", (3,)), Submitted(b"e", (4,)))
-    assert outcomes(*reused) == [Outcome.STORED, Outcome.KEY_REUSED]
-    # Under this process's number:
-    assert commit(two, seq, Submitted(b"f", (4,))) == [Outcome.STORED]
-    assert outcomes(Submitted(b"g", (4,))) == [Outcome.STORED]
-    assert stored(one, seq) == [0, 0, 1, 1, 2, 3, 3, 4, 4]
-    assert one.rounds.tally(seq, 6).summary.tolist() == [2, 2, 1, 2, 2, 0]
-
-    close_round(two, seq)
-    late = (Submitted(b"h", (5,)), Submitted(b"a", (0,)))
-    assert outcomes(*late) == [Outcome.CLOSED, Outcome.DUPLICATE]
-    assert one.rounds.tally(seq, 6).n == 9
 
 
 @pytest.mark.postgres
