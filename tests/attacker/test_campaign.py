@@ -62,17 +62,10 @@ def test_reports_go_to_the_id_behind_a_name():
     assert calls(collector) == ["GET /rounds/current/parameters", "POST /rounds/r1/reports"]
 
 
-def test_campaign_resolves_labels_of_targets():
-    collector = open_round("grr")
-    attack = Several([MGA(["city 7"], model="sampled"), MGA([9])])
-    result = attack_round(collector, attack, 100).run()
-    assert result.attack == Several([MGA([7], model="sampled"), MGA([9])])
-    assert np.flatnonzero(tally_of(collector).summary).tolist() == [7, 9]
-
-
-def test_defaults_that_depend_on_the_round_are_recorded():
-    result = attack_round(open_round("olh"), Manip(), 100).run()
-    assert result.attack == Manip(15)
+def test_labels_and_defaults_of_the_round_are_recorded():
+    attack = Several([Manip(), MGA(["city 7"])])
+    result = attack_round(open_round("olh"), attack, 100).run()
+    assert result.attack == Several([Manip(15), MGA([7])])
 
 
 def test_attack_that_does_not_fit_sends_nothing():

@@ -33,9 +33,9 @@ CASES = {
     f"{name}, {oracle}": (oracle, attack)
     for name, attack in ATTACKS.items()
     for oracle in ORACLES
-    if refusal(attack, oracle) is None
+    if refusal(attack, oracle) is None and not (name in ("mga-a", "apa") and oracle.traits.seeded)
 }
-"""Every attack on every protocol."""
+"""Every attack on every protocol; with seeds those that search among few of them."""
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_real_reports_have_the_expected_support(oracle: FrequencyOracle, attack:
     sizes.
 
     Of 5,000 reports, which are independent given the attacker's secrets. Without a fault an item
-    fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of 4,999 degrees): 240
+    fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of 4,999 degrees): 219
     cases of 103 checks, 1e-7 in all.
     """
     m = 5_000
@@ -83,7 +83,6 @@ SUMS: list[tuple[str, str, float, float, float]] = [
     ("olh", "apa", 1, 1, 1),
     ("olh", "aa diffuse crafted", 5.62, 3.33, 5.62),
     ("olh", "mga input poisoning", 1, 1, 1),
-    *(("grr", name, 1.0, 1.0, 1.0) for name, attack in ATTACKS.items() if "apa2" not in name),
 ]
 
 

@@ -79,13 +79,6 @@ def test_rejects_size_above_the_domain() -> None:
             attack.reports(GRR(1.0, 40), 5, rng())
 
 
-def test_rejects_size_of_diffuse_and_unknown_kind() -> None:
-    with pytest.raises(ParameterError, match="size belongs to the peaked kind"):
-        AA(size=4)
-    with pytest.raises(ParameterError, match="kind must be one of diffuse, peaked"):
-        AA("spiky")
-
-
 def test_input_poisoning_ignores_the_report_model() -> None:
     oracle = OUE(0.5, 40)
     crafted, sampled = (

@@ -60,11 +60,6 @@ def test_rejects_another_model(model: Any, reason: str) -> None:
         MGA([1], model=model)
 
 
-def test_rejects_invalid_search() -> None:
-    with pytest.raises(ParameterError, match="search must be"):
-        MGA([1], search=0)
-
-
 def gain_after_projection(
     oracle: HR, support: FloatArray, frequencies: FloatArray, targets: list[int]
 ) -> float:

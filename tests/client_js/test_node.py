@@ -4,19 +4,17 @@ import itertools
 import json
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scipy import stats
-from tests.client_js.conftest import CLIENT, ReportInNode, open_form
+from tests.client_js.conftest import CLIENT, ReportInNode
 from tests.conftest import ServerProcess
 
-from ldprecover import RoundParameters, frequency_oracle
+from ldprecover import frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
 from ldprecover.protocols import PROTOCOLS
-from ldprecover.rounds.tickets import assigned_round
 
 ROOT = CLIENT.parents[1]
 OWN_TESTS = sorted((CLIENT / "tests").glob("*.test.js"))
@@ -88,25 +86,6 @@ def test_real_server_counts_reports(
         assert low <= count <= high, v
 
 
-def test_real_server_counts_one_answer_to_a_form(
-    server: ServerProcess, report_in_node: ReportInNode
-) -> None:
-    form, tickets = open_form(server, "ticket")
-    values = 9 * [dict.fromkeys("xyz", "soup")]
-    receipts = report_in_node(url=server.url, round={"form": form}, values=values, tickets=tickets)
-    questions = ["xyz"[assigned_round(ticket, 3)] for ticket in tickets[:9]]
-    assert [receipt["question"] for receipt in receipts] == questions
-
-
-def test_numbers_are_rounded_and_reported(
-    server: ServerProcess, report_in_node: ReportInNode
-) -> None:
-    opened = server.open_round(epsilon=10.0, items=["-1", "1"])
-    receipts = report_in_node(url=server.url, round=opened["id"], values=[1, 1.0, "1", "+1.0"] * 5)
-    assert {receipt.get("state") for receipt in receipts} == {"accepted"}, receipts
-    assert server.frequencies(opened["id"])["counts"][1] >= 18  # fewer but once in 10^10
-
-
 def test_lost_response_counts_once(
     server: ServerProcess, report_in_node: ReportInNode, tmp_path: Path
 ) -> None:
@@ -120,33 +99,3 @@ def test_lost_response_counts_once(
         "AlreadyReportedError"
     ] * 2
     assert server.frequencies(opened["id"])["n"] == 1
-
-
-def test_lost_response_under_a_ticket_counts_once(
-    server: ServerProcess, report_in_node: ReportInNode, tmp_path: Path
-) -> None:
-    """The same report goes out again, under the first ticket."""
-    opened = server.open_round("llh", 1.0, domain_size=12, hash_range=3, **TICKETS)
-    first, second = server.mint(f"/rounds/{opened['id']}", 2)
-    users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
-    (lost,) = report_in_node(values=[1], loses=2, tickets=[first], **users)
-    assert lost["error"] == "UnansweredError"
-    (later,) = report_in_node(values=[1], tickets=[second], **users)
-    assert (later["state"], later["duplicate"], later["resent"]) == ("accepted", True, True)
-    assert server.frequencies(opened["id"])["n"] == 1
-
-
-def test_digest_equals_servers(server: ServerProcess, report_in_node: ReportInNode) -> None:
-    labels = ["Zürich", "東京", "😀", "a\u00adb", "İ", "ǅ", "é", "E\u0301"]
-    opened = server.open_round(epsilon=10.0, items=labels)
-    assert opened["digest"] == RoundParameters("grr", 10.0, tuple(labels)).digest
-    receipts = report_in_node(url=server.url, round=opened["id"], values=labels)
-    assert {receipt.get("state") for receipt in receipts} == {"accepted"}, receipts
-
-
-def test_package_has_project_version_and_licence() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    manifest = json.loads((CLIENT / "package.json").read_text())
-    own, _, _ = project["license"].partition(" AND ")  # the rest belongs to vendored files
-    assert (manifest["version"], manifest["license"]) == (project["version"], own)
-    assert (CLIENT / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()

@@ -195,37 +195,6 @@ def test_killed_browser_remembers_report(
     assert service.frequencies(opened["id"])["n"] == 1
 
 
-def test_lost_response_repeats_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
-    opened = service.open_round("oue", items=["soup", "salad"])
-    bodies: list[tuple[bytes | None, str]] = []
-
-    def lose(route: Any) -> None:
-        bodies.append((route.request.post_data_buffer, route.request.headers["idempotency-key"]))
-        if len(bodies) == 1:
-            route.fetch()  # the server takes it
-            route.abort()
-        else:
-            route.continue_()
-
-    page = visitor.open(survey(site, service, opened["id"]))
-    page.route("**/reports", lose)
-    press(page, "soup")
-    says(page, THANKS)  # by a retry within the call
-    assert len(bodies) == 2
-    assert len(set(bodies)) == 1
-    assert service.frequencies(opened["id"])["n"] == 1
-    assert all("net::ERR_FAILED" in text for text in visitor.wrong)
-
-
-def test_survey_fits_window(begin: Begin) -> None:
-    page = begin(items=["soup", "salad", 20 * "a long answer ", 200 * "x"])
-    press(page, "soup")
-    says(page, THANKS)
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 700})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 def test_origin_that_is_not_listed_is_told_so(
     visitor: Visitor, server: ServerProcess, site: str
 ) -> None:

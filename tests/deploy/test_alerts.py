@@ -101,7 +101,7 @@ def test_prometheus_takes_the_configuration_and_its_rules() -> None:
     )
 
 
-def test_each_alert_fires_when_it_should_and_none_in_a_quiet_hour() -> None:
+def test_each_alert_fires_when_it_should_and_else_none() -> None:
     run("promtool", "test", "rules", CASES)
     fires = set(re.findall(r'alertname="(\w+)"', CASES.read_text(encoding="utf-8")))
     assert fires == {rule["alert"] for rule in RULES["rules"]}

@@ -40,9 +40,14 @@ def test_every_license_in_the_packages_is_declared() -> None:
     assert declared == present | {ROOT / "LICENSE"}
 
 
-def test_package_for_javascript_is_of_this_version_and_repository() -> None:
-    manifest = json.loads((ROOT / "client" / "js" / "package.json").read_text())
-    lock = json.loads((ROOT / "client" / "js" / "package-lock.json").read_text())
+def test_javascript_package_is_of_this_version_and_repository() -> None:
+    client = ROOT / "client" / "js"
+    manifest, lock = (
+        json.loads((client / name).read_text()) for name in ("package.json", "package-lock.json")
+    )
+    # The rest of the expression belongs to vendored files.
+    assert manifest["license"] == PROJECT["license"].partition(" AND ")[0]
+    assert (client / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     repository = PROJECT["urls"]["Repository"]
     assert manifest["version"] == lock["version"] == PROJECT["version"]
     assert manifest["repository"]["url"] == f"git+{repository}.git"

@@ -47,7 +47,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
 @pytest.mark.parametrize("d", [5, 290])
 def test_survey_is_accessible_and_fits(visitor: Visitor, server: ServerProcess, d: int) -> None:
     texts: dict[str, Any] = {"question": "Which did you buy last?", "title": "Shop"}
-    items = [f"a product with a long name, {i}" for i in range(d)]
+    items = [f"a product with a long name, {i}" for i in range(d - 1)] + [200 * "x"]
     opened = server.open_round(items=items, access="ticket", **texts)
     page = visitor.open(f"page/survey.html?round={opened['name']}")
     page.get_by_role("button", name="Report").click()
