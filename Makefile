@@ -82,13 +82,14 @@ USUAL := -m "not statistical"
 quick test statistical coverage: export OPENBLAS_NUM_THREADS = 1
 
 # Unit tests without servers, databases and statistics. Each test of a second or more has a mark; files
-# that import more than QUICK_TOOLS are left out.
-QUICK ?= $(addprefix tests/core/,crafting estimation planning protocols reports rounds test_items.py \
-	test_package.py test_reprs.py) tests/attacker tests/interface tests/test_tools.py \
-	$(addprefix --ignore=tests/,attacker/test_pattern_attacks.py \
-	core/estimation/test_attacker_success_rate.py core/estimation/test_peer_estimates.py \
-	core/estimation/test_theory.py core/protocols/test_any_array.py)
+# that import more than QUICK_TOOLS are left out. Counting with numpy spares each worker the compilation
+# of numba's kernels, and gives the same bits.
+QUICK ?= $(addprefix tests/core/,crafting estimation planning protocols reports rounds \
+	test_distributions.py test_items.py test_package.py test_reprs.py test_sentences.py) \
+	tests/attacker tests/interface tests/test_tools.py $(addprefix --ignore=tests/core/,\
+	estimation/test_peer_estimates.py protocols/test_any_array.py)
 
+quick: export LDPRECOVER_KERNELS = numpy
 quick: $(QUICK_TOOLS)
 	$(BIN)/python $(PYTEST) -m "not statistical and not slow" $(QUICK)
 

@@ -49,6 +49,7 @@ def test_subsets_are_uniform() -> None:
     assert np.abs(counts - 2_000).max() <= 6 * (20_000 * 0.09) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("oracle", "attack"),
     [
@@ -87,6 +88,7 @@ def test_rejects_targets_beyond_an_honest_report(oracle: FrequencyOracle) -> Non
         APA([0, 1, 2], 3).reports(oracle, 5, rng())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("oracle", "rate"), [(OUE_, 0.5), (OUE_, 0.42), (OLH_, 0.5)], ids=repr)
 def test_targets_of_apa2_are_independent_coins(oracle: FrequencyOracle, rate: float) -> None:
     """How many targets 10,000 reports support is Binomial(10, rate): chi-square, 1e-9 a case.

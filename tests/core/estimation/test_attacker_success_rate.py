@@ -105,6 +105,7 @@ def test_of_local_hashing_is_near_the_paper_for_many_items(epsilon: float) -> No
         assert attacker_success_rate(oracle) == pytest.approx(approximate, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_is_between_a_blind_guess_and_that_of_grr(protocol: str) -> None:
     for d, epsilon in product((2, 102, 100_000), EPSILONS):
