@@ -91,7 +91,7 @@ QUICK ?= $(addprefix tests/core/,crafting estimation planning protocols reports 
 
 quick: export LDPRECOVER_KERNELS = numpy
 quick: $(QUICK_TOOLS)
-	$(BIN)/python $(PYTEST) -m "not statistical and not slow" $(QUICK)
+	$(BIN)/python $(PYTEST) -n logical -m "not statistical and not slow" $(QUICK)
 
 # Needs no network.
 lint: $(QUICK_TOOLS)

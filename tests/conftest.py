@@ -284,9 +284,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than processors: tests often wait for servers, browsers and databases."""
-    return (os.cpu_count() or 1) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One worker more than processors: tests often wait for servers, browsers and databases.
+
+    With `-n logical` there is no further one, for tests that wait for nothing.
+    """
+    return (os.cpu_count() or 1) + int(config.option.numprocesses == "auto")
 
 
 @pytest.hookimpl(wrapper=True)
