@@ -77,9 +77,7 @@ def test_rejects_data_that_do_not_fit(on_server: Run, cities, options: str, mess
         "mla --set against=raw --set 'item=Reno, NV'",
     ],
 )
-def test_attacks_with_options_send_their_reports(
-    on_server: Run, cities, server: ServerProcess, attack: str
-):
+def test_attacks_with_options_are_sent(on_server: Run, cities, server: ServerProcess, attack: str):
     result = on_server(f"sim attack {attack} --users 300 {cities['name']}").succeeds()
     assert "300 malicious users" in result.out
     assert server.frequencies(cities["id"])["n"] == 300

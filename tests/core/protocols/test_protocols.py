@@ -18,9 +18,9 @@ def test_estimates_and_variances_need_numbers(oracle: FrequencyOracle) -> None:
                 refused(wrong, 9)
     numbers: tuple[Any, ...] = (0, -1, "9", 9.0, None, 10**400, np.array(9))
     for n in numbers:
-        for refused in (oracle.estimate, oracle.variance, oracle.standard_errors):
+        for call in (oracle.estimate, oracle.variance, oracle.standard_errors):
             with pytest.raises(ParameterError, match="the number of reports, must be"):
-                refused([0] * oracle.domain_size, n)
+                call([0] * oracle.domain_size, n)
 
 
 @pytest.mark.parametrize("rng", [0, "x", np.random, np.random.RandomState(0), np.random.PCG64(0)])
