@@ -99,6 +99,7 @@ lint: $(QUICK_TOOLS)
 	$(BIN)/ruff check
 	$(BIN)/python tools/phrases.py
 	$(BIN)/python tools/layers.py
+	$(BIN)/python tools/keywords.py
 	$(BIN)/python tools/scope.py
 
 test: install

@@ -1,5 +1,6 @@
 """Tests of the checks in `tools`."""
 
+import keywords
 import layers
 import pytest
 from phrases import HERE, check, read_list
@@ -65,3 +66,15 @@ def test_finds_each_kind_of_import_fault() -> None:
     assert len([*layers.module_faults(layers.SERVER, [["`high`"], ["`low`"]], server)]) == 2
     assert len([*layers.library_faults({"ldprecover.x": {"numpy", "scipy", "json"}})]) == 1
     assert [*layers.circles({"a": {"b"}, "b": {"a"}})]
+
+
+def test_keywords_names_dataclass_of_six_positions() -> None:
+    fields = "".join(f"    x{i}: int\n" for i in range(6))
+    assert [*keywords.positional(f"@dataclass(frozen=True)\nclass A:\n{fields}")] == ["A"]
+    for text in (
+        f"@dataclass(kw_only=True)\nclass A:\n{fields}",
+        f"@dataclass\nclass A:\n    _: KW_ONLY\n{fields}",
+        f"@dataclass\nclass A:\n    y: ClassVar[int]\n{fields.partition('    x5')[0]}",
+        f"class A:\n{fields}",
+    ):
+        assert not [*keywords.positional(text)], text

@@ -1,7 +1,7 @@
 """Check that large dataclasses take their fields by keyword: `python tools/keywords.py`.
 
-A dataclass of more than five fields takes at most four by position: two floats that are swapped
-pass the type checker. Prints each other one, and exits with 1 if there is one.
+A dataclass takes at most five fields by position: two floats that are swapped pass the type
+checker. Prints each that takes more, and exits with 1 if there is one.
 """
 
 import ast
@@ -11,15 +11,14 @@ from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MOST_FIELDS, MOST_POSITIONS = 5, 4
+MOST = 5
 
 
 def main() -> int:
     """Print each fault; return 1 if there is one."""
     faults = [
-        f"{path.relative_to(ROOT)}: {name} has more than {MOST_FIELDS} fields and takes more than "
-        f"{MOST_POSITIONS} by position: decorate it with kw_only=True, or put `_: KW_ONLY` "
-        f"after the first {MOST_POSITIONS}"
+        f"{path.relative_to(ROOT)}: {name} takes more than {MOST} fields by position: decorate it "
+        f"with kw_only=True, or put `_: KW_ONLY` after some"
         for path in sorted(ROOT.glob("*/ldprecover*/**/*.py"))
         for name in positional(path.read_text())
     ]
@@ -28,7 +27,7 @@ def main() -> int:
 
 
 def positional(text: str) -> Iterator[str]:
-    """Yield the names of the large dataclasses of a module that take many fields by position."""
+    """Yield the names of the dataclasses of a module that take many fields by position."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ClassDef):
             decorators = [ast.unparse(each) for each in node.decorator_list]
@@ -40,9 +39,9 @@ def positional(text: str) -> Iterator[str]:
                 and "ClassVar" not in ast.unparse(each.annotation)
             ]
             positions = [*takewhile(lambda each: each != "KW_ONLY", annotations)]
-            is_large = len(annotations) > MOST_FIELDS and len(positions) > MOST_POSITIONS
             is_dataclass = any(each.startswith("dataclass") for each in decorators)
-            if is_large and is_dataclass and not any("kw_only=True" in each for each in decorators):
+            is_keyword_only = any("kw_only=True" in each for each in decorators)
+            if is_dataclass and not is_keyword_only and len(positions) > MOST:
                 yield node.name
 
 

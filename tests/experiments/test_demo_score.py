@@ -24,13 +24,13 @@ def score(
 ) -> Score:
     """The genuine estimate is off by 0.01 in each item, the poisoned one by `attacked`."""
     return Score(
-        ("a", "b", "c", "<b>d</b>"),
-        targets,
-        TRUE,
-        TRUE + 0.01 * OFF,
-        TRUE + attacked * OFF,
-        recovered or {},
-        malicious,
+        items=("a", "b", "c", "<b>d</b>"),
+        targets=targets,
+        true=TRUE,
+        genuine=TRUE + 0.01 * OFF,
+        poisoned=TRUE + attacked * OFF,
+        recovered=recovered or {},
+        malicious=malicious,
     )
 
 
@@ -59,7 +59,15 @@ def test_figures_are_those_of_the_estimates() -> None:
 
 def test_baseline_is_the_projection_on_the_simplex() -> None:
     half = np.array([0.5, 0.5])
-    computed = Score(("a", "b"), None, half, half, np.array([-0.2, 1.5]), {}, 1)
+    computed = Score(
+        items=("a", "b"),
+        targets=None,
+        true=half,
+        genuine=half,
+        poisoned=np.array([-0.2, 1.5]),
+        recovered={},
+        malicious=1,
+    )
     assert computed.columns[PROJECTION] == pytest.approx(project_simplex(np.array([-0.2, 1.5])))
     assert computed.rows[-1].mse == pytest.approx(0.25)
 
@@ -156,7 +164,15 @@ def test_details_list_methods_that_do_not_help() -> None:
 
 def test_json_is_strict_where_errors_are_zero() -> None:
     half = np.array([0.5, 0.5])
-    exact = Score(("a", "b"), (0,), half, half, half, {"it": half}, 1)
+    exact = Score(
+        items=("a", "b"),
+        targets=(0,),
+        true=half,
+        genuine=half,
+        poisoned=half,
+        recovered={"it": half},
+        malicious=1,
+    )
     assert exact.rows[0].harm is None
     assert json.loads(json.dumps(exact.as_json(), allow_nan=False)) == {
         "headline": exact.headline,

@@ -119,9 +119,12 @@ def test_detection_at_the_level_of_counts_is_detection_on_reports(
     expected = simulation.oracle.estimate(
         simulation.oracle.support_counts(untargeted), len(untargeted)
     )
-    tallies = Tally.of(simulation.oracle, genuine), Tally.of(simulation.oracle, malicious)
     round_ = PoisonedRound(
-        simulation.oracle, genuine_users.frequencies, *tallies, simulation.targets
+        simulation.oracle,
+        genuine_users.frequencies,
+        Tally.of(simulation.oracle, genuine),
+        Tally.of(simulation.oracle, malicious),
+        targets=simulation.targets,
     )
     errors = {outcome.method: outcome.mse for outcome in measure(round_, estimators(round_))}
     assert errors["detection"] == pytest.approx(mse(expected, round_.truth), rel=1e-12)
@@ -151,9 +154,17 @@ def test_olh_without_randomised_response_has_only_hash_noise() -> None:
 def test_file_keeps_rows_but_for_a_torn_one(tmp_path: Path) -> None:
     file = tmp_path / "cells.jsonl"
     cell = Cell("cities", "oue", AttackSpec(name="none"), 0.0)
-    outcomes = [MethodOutcome("norm-sub", 0.25), MethodOutcome("fiad", 0.5, 1.0, None, 2.0, 0.5)]
-    refused = [MethodOutcome("fiad", math.nan, refused="it needs more, and says so")]
-    first, second = (CellRow(replace(cell, trial=trial), "ab", 9, 0, "") for trial in (0, 1))
+    outcomes = [
+        MethodOutcome(method="norm-sub", mse=0.25),
+        MethodOutcome(
+            method="fiad", mse=0.5, fg=1.0, malicious_mse=None, seconds=2.0, coverage=0.5
+        ),
+    ]
+    refused = [MethodOutcome(method="fiad", mse=math.nan, refused="it needs more, and says so")]
+    first, second = (
+        CellRow(cell=replace(cell, trial=trial), digest="ab", n=9, seed=0, methods="")
+        for trial in (0, 1)
+    )
     RowFile(file).add([replace(first, outcomes=outcomes), replace(second, outcomes=refused)])
     rows = RowFile(file).rows
     assert rows[first].outcomes == outcomes

@@ -34,7 +34,7 @@ def test_defaults_are_the_papers_setting(tmp_path: Path) -> None:
     result = Study.load(tmp_path / "mine.toml")
     assert (result.name, result.trials, result.seed) == ("mine", 10, 0)
     assert len(result.cells) == 30
-    assert result.cells[0] == Cell("cities", "grr", AttackSpec(name="mga"), 0.05, 0.5, 0.2)
+    assert result.cells[0] == Cell("cities", "grr", AttackSpec(name="mga"), 0.05, 0.5, eta=0.2)
     assert result.users_by_data["cities"].n == 389_894
 
 

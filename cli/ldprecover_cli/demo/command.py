@@ -112,18 +112,18 @@ def demo(
     """
     settings = _chosen(
         DemoSettings(
-            dataset,
-            column,
-            protocol,
-            epsilon,
-            users,
-            beta,
-            attack,
-            model,
-            targets,
-            eta,
-            seed,
-            encoding,
+            dataset=dataset,
+            column=column,
+            protocol=protocol,
+            epsilon=epsilon,
+            users=users,
+            beta=beta,
+            attack=attack,
+            model=model,
+            targets=targets,
+            eta=eta,
+            seed=seed,
+            encoding=encoding,
         )
     )
     if part is None:

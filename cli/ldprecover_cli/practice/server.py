@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from tempfile import TemporaryDirectory
@@ -42,6 +42,7 @@ class PracticeServer:
     url: str
     public: str
     key: str
+    _: KW_ONLY
     token: str
     link: str
     running: Future[None]
@@ -132,7 +133,7 @@ def practice_server(
         url = f"http://{LOOPBACK}:{port}"
         public = f"http://{address or LOOPBACK}:{port}"
         link = f"{url}/#/rounds/{name}?{name}={token}&key={key}"
-        yield PracticeServer(app, url, public, key, token, link, running)
+        yield PracticeServer(app, url, public, key, token=token, link=link, running=running)
     finally:
         # It would report calls that last longer than the stop, which are cancelled.
         logging.getLogger("uvicorn.error").setLevel("CRITICAL")

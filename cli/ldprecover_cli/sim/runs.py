@@ -5,7 +5,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -48,6 +48,7 @@ class Run:
     round: "RoundStatus"
     reference: str
     seed: int
+    _: KW_ONLY
     is_seed_drawn: bool
     delivery: dict[str, Any]
 
@@ -142,4 +143,4 @@ def sending(
         status = client.round(round)
         check_access(status, tickets)
         run_seed = secrets.randbits(_SEED_BITS) if seed is None else seed
-        yield Run(client, status, round, run_seed, seed is None, delivery)
+        yield Run(client, status, round, run_seed, is_seed_drawn=seed is None, delivery=delivery)

@@ -68,17 +68,17 @@ class Comparison(LabelledEstimates):
     def score(self) -> Score:
         """The verdict on the recoveries, in sentences, and their errors."""
         return Score(
-            self.items,
-            self.targets,
-            self.true,
-            self.estimate("genuine"),
-            self.estimate("poisoned"),
-            {
+            items=self.items,
+            targets=self.targets,
+            true=self.true,
+            genuine=self.estimate("genuine"),
+            poisoned=self.estimate("poisoned"),
+            recovered={
                 method_words(method): estimate
                 for name, method in _METHODS.items()
                 if (estimate := self.estimates[name]) is not None
             },
-            self.settings.malicious_users,
+            malicious=self.settings.malicious_users,
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _SAME = 0.02
 """Estimates are the same if their distance is at most this part of the distance to the truth."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """The figures of one estimate; methods with the same estimate share a row.
 
@@ -54,7 +54,7 @@ class Row:
         return self.names[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Score:
     """The estimates of a demo over d items.
 
@@ -180,12 +180,12 @@ class Score:
         before, beside = (self._errors(name)[0] for name in (BEFORE, PROJECTION))
         above = self.columns[names[0]] - self.true
         return Row(
-            tuple(names),
-            mse,
-            mse / before if before else None,
-            gain,
-            None if self.targets is None else float(above[list(self.targets)].sum()),
-            beside / mse if mse and names[0] not in (BEFORE, AFTER) else None,
+            names=tuple(names),
+            mse=mse,
+            harm=mse / before if before else None,
+            gain=gain,
+            excess=None if self.targets is None else float(above[list(self.targets)].sum()),
+            times=beside / mse if mse and names[0] not in (BEFORE, AFTER) else None,
         )
 
     def _errors(self, name: str) -> tuple[float, float | None]:

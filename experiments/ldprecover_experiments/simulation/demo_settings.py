@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ldprecover_client import Dataset
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DemoSettings:
     """The settings of a demo; the defaults are the paper's (VI-A) over the shipped cities.
 

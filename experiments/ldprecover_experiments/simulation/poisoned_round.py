@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -45,6 +45,7 @@ class PoisonedRound:
     truth: Vector
     genuine: Tally
     malicious: Tally
+    _: KW_ONLY
     targets: Targets | None = None
     reports: NDArray[Any] | None = None
     earlier: Tally | None = None

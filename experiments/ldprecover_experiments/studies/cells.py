@@ -7,7 +7,7 @@ if a method reads them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -88,6 +88,7 @@ class Cell:
     attack: AttackSpec
     beta: float = BETA
     epsilon: float = EPSILON
+    _: KW_ONLY
     eta: float = ETA
     questions: int = 1
     assign: str = "ticket"

@@ -29,7 +29,7 @@ from ldprecover_experiments.simulation.poisoned_round import (
 from ldprecover_experiments.studies.specs import MethodSpec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MethodOutcome:
     """The errors of one estimate of a round, averages over its items.
 
@@ -118,12 +118,14 @@ def measure(
                 recovery = recovery_of(estimator, round_, eta)
                 frequencies = recovery.recovered
         except ParameterError as error:
-            yield MethodOutcome(estimator.name, nan, refused=" ".join(str(error).split()))
+            yield MethodOutcome(
+                method=estimator.name, mse=nan, refused=" ".join(str(error).split())
+            )
             continue
         seconds = time.perf_counter() - started
         squared, gain = errors(frequencies, round_.truth, round_.f_genuine, round_.targets)
         own = {} if recovery is None else _own_errors(round_, recovery)
-        yield MethodOutcome(estimator.name, squared, gain, seconds=seconds, **own)
+        yield MethodOutcome(method=estimator.name, mse=squared, fg=gain, seconds=seconds, **own)
 
 
 def _own_errors(round_: PoisonedRound, recovery: Recovery) -> dict[str, Any]:

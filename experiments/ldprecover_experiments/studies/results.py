@@ -32,7 +32,7 @@ _UNSTATED = {"questions": 1, "xi": 0.0}
 """Values of parameters that titles leave out."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MeanOutcome:
     """Means over the trials of one method in one setting.
 

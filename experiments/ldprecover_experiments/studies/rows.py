@@ -14,7 +14,7 @@ from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.measures import MethodOutcome
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CellRow:
     """A cell, all else that its outcomes depend on, and its outcomes, one for each method.
 

@@ -174,10 +174,23 @@ class Study(StrictModel):
             if protocol not in (spec.protocols or self.protocols):
                 continue
             attack = spec.model_copy(update={"protocols": None})
-            beta = (0.0,) if spec.name == "none" else self.beta
+            betas = (0.0,) if spec.name == "none" else self.beta
             first = len(settings)
-            for values in product(beta, self.epsilon, self.eta, self.questions, self.assign):
-                settings.append(Cell(data, protocol, attack, *values))
+            for beta, epsilon, eta, questions, assign in product(
+                betas, self.epsilon, self.eta, self.questions, self.assign
+            ):
+                settings.append(
+                    Cell(
+                        data,
+                        protocol,
+                        attack,
+                        beta,
+                        epsilon,
+                        eta=eta,
+                        questions=questions,
+                        assign=assign,
+                    )
+                )
                 if len(settings) * self.trials > MAX_CELLS:
                     raise ParameterError(
                         f"a study has at most {MAX_CELLS:,} cells: give fewer trials, or fewer "
@@ -230,7 +243,9 @@ class Study(StrictModel):
         rows = []
         for cell in self.cells:
             users = self.users_by_data[cell.data]
-            rows.append(CellRow(cell, users.digest, users.n, self.seed, methods))
+            rows.append(
+                CellRow(cell=cell, digest=users.digest, n=users.n, seed=self.seed, methods=methods)
+            )
         return rows
 
     def run(

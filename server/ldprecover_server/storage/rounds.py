@@ -50,7 +50,7 @@ ROUNDS = (
 _PARAMETERS = ("protocol", "epsilon", "parameter", "practice")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredRound:
     """A round without its labels, as it was when it was read.
 
