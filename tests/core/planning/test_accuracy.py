@@ -2,13 +2,12 @@
 
 import math
 
-import numpy as np
 import pytest
+from scipy import stats
 
-from ldprecover import Estimates, frequency_oracle
+from ldprecover import frequency_oracle
 from ldprecover.planning import accuracy
 from ldprecover.planning.accuracy import _CLIENT_EPSILON
-from ldprecover.reports import tally_sampler
 from ldprecover_client.reporter import MAX_EPSILON
 
 
@@ -56,14 +55,15 @@ def test_numbers_give_a_margin_of_one_point(protocol: str) -> None:
         assert margin(items, users) <= 0.01 * 1.001 < margin(items + 1, users) * 1.002
 
 
-def test_margin_of_a_question_covers_the_shares_of_all_people() -> None:
-    expected = accuracy(2, 2.0, 10_000, ["grr"], questions=5)
-    assert expected.users_for_point == pytest.approx(1e8 * expected.margin**2, rel=1e-3)
+def test_margin_of_a_question_is_of_the_shares_of_all_people() -> None:
+    """Who answers is drawn without replacement: the variance of the hypergeometric law is added."""
+    users, questions = 10_000, 5
+    expected = accuracy(2, 2.0, users, ["grr"], questions=questions)
+    n = users // questions
+    sampling = stats.hypergeom(users, users // 2, n).var() / n**2 * (users - 1) / users
+    variance = float(frequency_oracle("grr", 2.0, 2).variance(0.5, n)) + sampling
+    assert expected.margin == pytest.approx(1.959963985 * math.sqrt(variance))
     assert expected.largest_margin == pytest.approx(expected.margin), "largest at one half"
-    oracle, rng = frequency_oracle("grr", 2.0, 2), np.random.default_rng(1)
-    tallies = (
-        tally_sampler(oracle).honest_tally(a, rng) for a in rng.binomial(5000, 0.2, (3000, 2))
-    )
-    errors = [Estimates.of(oracle, each).frequencies[0] - 0.5 for each in tallies]
-    covered = np.mean(np.abs(errors) <= expected.margin)
-    assert 0.93 < covered < 0.97, "by chance in 1e-6 of runs"
+    enough = accuracy(2, 2.0, expected.users_for_point or 0, ["grr"], questions=questions)
+    assert enough.margin == pytest.approx(0.01, rel=1e-3)
+    assert enough.margin <= 0.01

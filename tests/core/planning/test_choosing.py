@@ -38,6 +38,25 @@ def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
     assert min(each.score for each in choice.candidates) >= 0
 
 
+@pytest.mark.parametrize(("d", "n"), [(4, 1_000), (102, 10**6), (100_000, 10**6), (9_000, 10**9)])
+def test_score_is_the_stated_sum_of_logarithms(d: int, n: int) -> None:
+    """Relative to the least of all: a quarter for the gain, a twentieth for each other cost."""
+    candidates = choose(d, 1.0, n).candidates
+    variance, gain, size, tests, stored = (
+        np.log(costs / costs.min())
+        for costs in (
+            np.array([each.standard_error**2 for each in candidates]),
+            np.array([each.gain for each in candidates]),
+            np.array([max(each.report_size, 8) for each in candidates]),
+            np.array([1 + each.hash_tests / 1e10 for each in candidates]),
+            np.array([max(each.stored_bytes, 1e6) for each in candidates]),
+        )
+    )
+    expected = variance + gain / 4 + (size + tests + stored) / 20
+    np.testing.assert_allclose([each.score for each in candidates], expected, atol=1e-12)
+    assert {each.targets for each in candidates} == {min(10, d // 2)}
+
+
 @pytest.mark.parametrize("d", [2, 8, 102, 10_000, 100_000])
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 3.0, 6.0])
 def test_llh_of_a_large_variance_and_hr_come_last(d: int, epsilon: float) -> None:
