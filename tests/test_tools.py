@@ -1,7 +1,11 @@
 """Tests of the checks in `tools`."""
 
+import ast
+import tomllib
+
 import keywords
 import layers
+import mutation
 import pytest
 from phrases import HERE, check, read_list
 from scope import verdict
@@ -78,3 +82,39 @@ def test_keywords_names_dataclass_of_six_positions() -> None:
         f"class A:\n{fields}",
     ):
         assert not [*keywords.positional(text)], text
+
+
+@pytest.mark.parametrize(
+    ("line", "mutants"),
+    [
+        ("x = a + 2", ["x = a", "x = 2", "x = a + 1", "x = a + 3"]),
+        ("x = -0.5", ["x = 0.5", "x = -1.0", "x = -0.25"]),
+        (
+            "if a <= b and (not c): pass",
+            ["if not c:", "if a <= b:", "if a < b and (not c):", "if a <= b and c:"],
+        ),
+        ("x = max(a.min(), y)", ["x = a.min()", "x = min(a.min(), y)", "x = max(a.max(), y)"]),
+        ("x: int | None = b if c is None else a", ["= b", "= a", "= b if c is not None else a"]),
+        ("def f() -> int | None: return a, b", ["return (b, a)"]),
+        ('raise E("a" + b)', []),
+        ('x = f"{a + 1}"', []),
+    ],
+)
+def test_mutants_of_a_line(line: str, mutants: list[str]) -> None:
+    tree = ast.parse(line)
+    changed = [mutation.apply(tree, change)[1] for change in mutation.changes(tree)]
+    for mutant in mutants:
+        assert any(each.endswith(mutant) for each in changed), (mutant, changed)
+    assert len(changed) == len(mutants)
+
+
+def test_survivors_are_of_lines_in_use() -> None:
+    table = tomllib.loads((mutation.ROOT / "tests" / "mutation.toml").read_text())
+    modules = [file for pattern in table["tests"] for file in mutation.ROOT.glob(pattern)]
+    lines = {
+        line.strip()
+        for file in modules
+        for line in ast.unparse(ast.parse(file.read_text())).splitlines()
+    }
+    for each in (line for survivors in table["survivors"].values() for line in survivors):
+        assert each.partition(" => ")[0] in lines

@@ -46,7 +46,7 @@ class Leads:
         )
         # The other items have equal limits, and only their total matters.
         total = np.array([1, 1, others])
-        region = Region.of(np.maximum(lower, 0) * total, np.minimum(upper, 1) * total)
+        region = Region.of(lower * total, upper * total)
         return region is not None and region.total((0,), (1,))[0] > 0
 
     def least_safe(self, malicious_share: float) -> float | None:

@@ -124,7 +124,7 @@ class PlanRequest:
         ParameterError.
         """
         d = oracle.domain_size
-        share = min(1.0, self.sum_of / d) if self.frequency is None else self.frequency
+        share = self.sum_of / d if self.frequency is None else self.frequency
         return math.sqrt(max(partial_sum_variance(oracle, self.sum_of, share, users), 0.0))
 
     def targets_of(self, d: int) -> int:

@@ -80,7 +80,7 @@ def _most_items(request: PlanRequest, protocol: str, users: int, epsilon: float)
     def enough(d: int) -> bool:
         return request.meets(frequency_oracle(protocol, epsilon, d), users)
 
-    low = max(2, request.sum_of + 1, 2 if request.targets is None else request.targets + 1)
+    low = max(request.sum_of, request.targets or 1) + 1
     if enough(MAX_DOMAIN_SIZE):
         return frequency_oracle(protocol, epsilon, MAX_DOMAIN_SIZE)
     if not enough(low):

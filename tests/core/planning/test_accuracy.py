@@ -7,7 +7,7 @@ from scipy import stats
 
 from ldprecover import frequency_oracle
 from ldprecover.planning import accuracy
-from ldprecover.planning.accuracy import _CLIENT_EPSILON
+from ldprecover.planning.accuracy import _CLIENT_EPSILON, _rounded_up
 from ldprecover_client.reporter import MAX_EPSILON
 
 
@@ -26,14 +26,22 @@ def test_sentence_names_margin_and_ways_to_one_point() -> None:
     assert accuracy(290, 1.0, 5000, ["grr"]).margin > 5 * expected.margin
     assert "With 1 person each share is ± 360 points" in str(accuracy(20, 1.0, 1))
     assert "need ε 1.9, or" in str(accuracy(4, 1.5, 25))
-    assert not accuracy(20, 1.0, 4950).drowns, "both are 5 points as shown"
+    equal = accuracy(20, 1.0, 4950)
+    assert not equal.drowns, "both are 5 points as shown"
+    assert (equal.epsilon_for_share, equal.items_for_share) == (None, None)
     assert MAX_EPSILON == _CLIENT_EPSILON
     assert expected.drowns
     few = accuracy(50, 2.0, 20_000, ["grr"])
     assert few.items_for_point is not None
     assert f"or at most {few.items_for_point} items." in str(few)
-    assert not accuracy(5, 1.0, 1_000_000).drowns
-    assert "For" not in str(accuracy(5, 1.0, 1_000_000))
+    exact = accuracy(5, 1.0, 1_000_000)
+    assert not exact.drowns
+    assert (exact.epsilon_for_share, exact.items_for_share) == (None, None)
+    assert "For" not in str(exact)
+    assert [_rounded_up(n) for n in (7, 99, 100, 999, 1_230, 1_231, 12_345)] == [
+        *(7, 99, 100, 999, 1_230, 1_240, 12_400)
+    ]
+    assert str(_rounded_up(7)) == "7"
 
 
 @pytest.mark.parametrize("protocol", ["grr", "oue"])

@@ -55,6 +55,8 @@ def test_score_is_the_stated_sum_of_logarithms(d: int, n: int) -> None:
     expected = variance + gain / 4 + (size + tests + stored) / 20
     np.testing.assert_allclose([each.score for each in candidates], expected, atol=1e-12)
     assert {each.targets for each in candidates} == {min(10, d // 2)}
+    (alone,) = choose(d, 1.0, n, ["olh"]).candidates
+    assert alone.score == 0
 
 
 @pytest.mark.parametrize("d", [2, 8, 102, 10_000, 100_000])

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from scipy import stats
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.estimation.estimates import partial_sum_variance
-from ldprecover.planning import PlanRequest, plan, plan_form
+from ldprecover.planning import PlanRequest, accuracy, plan, plan_form
 from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.protocols import PROTOCOLS
 
@@ -95,6 +96,21 @@ def test_protocols_are_in_the_order_of_choice() -> None:
         assert each.retention == proposed_retention(costs.oracle)
 
 
+def test_largest_solution_decides_the_order() -> None:
+    """Of items the most, of users and epsilon the least; the order is that of its choice."""
+    for fields, extreme in (
+        ({"users": 10_000, "epsilon": 4.0, "error": 0.01}, max),
+        ({"domain_size": 20, "epsilon": 4.0, "error": 0.001}, min),
+        ({"domain_size": 20, "users": 10**6, "error": 0.003}, min),
+    ):
+        planned = plan(PlanRequest(**fields))  # type: ignore[arg-type]
+        able: list[Any] = [each for each in planned.rounds if each.reason is None]
+        chosen = extreme(able, key=lambda each: getattr(each, planned.request.solved))
+        names = [each.protocol for each in able]
+        choice = choose(chosen.domain_size, chosen.epsilon, chosen.users, sorted(names))
+        assert names == [each.oracle.protocol for each in choice.candidates]
+
+
 def test_protocols_without_a_solution_are_last() -> None:
     planned = plan(PlanRequest(domain_size=1_000, users=300, error=0.001))
     able = [each.reason is None for each in planned.rounds]
@@ -136,6 +152,9 @@ def test_plan_is_json() -> None:
     assert document["solved"] == "epsilon"
     assert document["request"]["error"] == 0.2
     assert [each["protocol"] for each in document["protocols"]] == list(planned.protocols)
+    expected = accuracy(9, planned.best.epsilon, 100, [planned.best.protocol])  # type: ignore
+    assert document["accuracy"] == asdict(expected) | {"sentence": str(expected)}
+    assert document["sentences"] == list(planned.sentences)
 
 
 def test_plan_in_sentences() -> None:
@@ -164,6 +183,9 @@ def test_plan_in_sentences() -> None:
 
 def test_form_in_sentences() -> None:
     form = plan_form([40, 12], 1.0, 9999, beta=0.1)
+    for sizes in ([], [2] * 51):
+        with pytest.raises(ParameterError, match="the number of questions must be an integer from"):
+            plan_form(sizes, 1.0, 9999)
     *accuracies, gain = form.sentences
     assert accuracies == [str(each) for each in form.accuracies]
     assert gain == (
