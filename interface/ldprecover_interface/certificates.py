@@ -83,7 +83,7 @@ class CertificateRequest(Request):
     malicious_tickets: Count | None = Field(
         default=None,
         description="For rounds of tickets: the largest number of tickets that malicious users "
-        "hold. Each admits one report.",
+        "hold.",
     )
     confidence: float = Field(
         default=0.95,
@@ -194,14 +194,14 @@ class Certified(Message):
     model_config = ConfigDict(json_schema_extra=optional("mean"))
 
     round: Text
-    n: int = Field(ge=1, lt=1 << 63, description="Number of reports.")
+    n: int = Field(ge=1, lt=1 << 63, description="Number of reports counted.")
     malicious_share: float
     confidence: float
     events: Count = Field(description="Number of events whose probabilities are bounded.")
     from_reports: bool = Field(description="Whether the reports were read, not only their counts.")
     seed: Text | None = Field(
-        description="The 128 random bits, in hex, that split the reports; null from counts. Drawn "
-        "when the round was closed, and the same in all of its certificates."
+        description="128 random bits in hex, drawn when the round was closed, that split the "
+        "reports; null from counts."
     )
     assumption: Text = Field(description="What the intervals assume, as text.")
     least_malicious_share: float = Field(

@@ -87,8 +87,7 @@ async def submit_reports(
 ) -> Accepted:
     """Submit reports: stored and counted as a whole or not at all, and exactly once.
 
-    The response follows when they are on disk. Content-Encoding may be gzip. An open round accepts
-    one report a submission from anyone, and more with a report key, whose rate may be limited.
+    The response follows when they are on disk. Content-Encoding may be gzip.
     """
     raise AssertionError("SubmissionEndpoint answers these paths")
 
