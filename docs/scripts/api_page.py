@@ -26,7 +26,7 @@ in another language](../how-to/another-language.md) shows requests and answers.
   `/reports`, `/frequencies` and `/recover` are the calls of that one. `{form}` is a form's id or
   name.
 - Numbers are strict: `"0.5"`, `true` and `NaN` are not numbers. Unknown fields of a request are an
-  error; ignore those of an answer. Absent fields may be null.
+  error; ignore those of an answer. Optional fields may be absent or null.
 - A key goes into `Authorization: Bearer KEY`, a ticket into `Authorization: Ticket TICKET`. Results
   of a round whose `read_access` is `key` take a key of scope `analyst` or `admin`. A key that is
   sent must be valid, even if none is needed.
