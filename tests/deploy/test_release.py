@@ -87,7 +87,8 @@ def test_workflows_beside_the_release_run_make_alone() -> None:
         commands += re.findall(r"- run: (.*)", (WORKFLOWS / workflow).read_text())
     commands.remove("make ${{ matrix.target }}")
     commands.remove(".ci/run")
-    assert {word for command in commands for word in command.split()} <= {"make"} | targets
+    words = {word for command in commands for word in command.split()}
+    assert {word for word in words if "=" not in word} <= {"make"} | targets  # "=" sets a variable
 
 
 def test_the_oldest_and_the_newest_python_are_tested() -> None:

@@ -31,7 +31,7 @@ class Lesson:
     def __init__(self, server: PracticeServer, new: NewRound) -> None:
         self._services: Services = server.app.state.services
         self._sender = Sender(self._services.access.require(server.key))
-        self._round = self._services.rounds.open(new)[1]
+        self._round = self._services.rounds.open(new)
         self._rates = ReportRates(ADDRESS_RATE, ADDRESS_RATE)
         self._sent = 0
         self._targets: set[int] = set()
