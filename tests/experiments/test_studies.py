@@ -362,3 +362,5 @@ def test_file_comes_before_a_shipped_study(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     Path("unmix").write_text('methods = "mle"\nattacks = "none"\n')
     assert [spec.name for spec in Study.load("unmix").methods] == ["mle"]
+    Path("forms").mkdir()  # such as the results of an interrupted run
+    assert Study.load("forms").questions == (1, 2, 5, 10, 20)

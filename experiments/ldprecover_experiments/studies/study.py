@@ -95,7 +95,7 @@ class Study(StrictModel):
         Raises ParameterError for an invalid file; for an unknown key it suggests a near one.
         """
         path = Path(file)
-        if str(file) in PRESETS and not path.exists():
+        if str(file) in PRESETS and not path.is_file():
             path = _PRESETS / f"{file}.toml"
         try:
             document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
