@@ -46,7 +46,7 @@ def test_real_reports_have_the_expected_support(oracle: FrequencyOracle, attack:
 
     Of 5,000 reports, which are independent given the attacker's secrets. Without a fault an item
     fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of 4,999 degrees): 219
-    cases of 103 checks, 1e-7 in all.
+    cases of 103 checks, 1e-7 in all. Ten standard deviations are missed once in 100.
     """
     m = 5_000
     pi = attack.support(oracle, rng(), m=m)

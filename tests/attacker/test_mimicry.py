@@ -57,6 +57,7 @@ def test_no_alarm_is_raised_more_often_than_its_rate(protocol: str) -> None:
     """Over 12 rounds; more alarms than the limit have a probability of 1e-6 without an attack.
 
     The limit is below 12 alarms: one that is raised in every round fails the test.
+    An alarm raised in a third of the rounds is missed.
     """
     oracle, n, rate = frequency_oracle(protocol, 1.0, D), 19_000, 0.01
     attack = Mimicry(range(5, D, 10), share=SHARE, frequencies=ZIPF.tolist())

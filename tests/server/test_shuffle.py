@@ -30,7 +30,7 @@ def test_shuffled_rows_of_several_bytes_stay_whole() -> None:
 @pytest.mark.parametrize("n", [2, 16, 60])
 def test_orders_vary_and_any_row_may_be_first_or_last(n: int) -> None:
     """Pearson's statistic of 40 n orders; above its mean by 6 standard deviations and 12 once in
-    10^7.
+    10^7. Shares that are off by 78, 37 and 24 % of themselves are missed once in 100.
     """
     rows = np.arange(n, dtype="<u4")
     orders = [shuffled_rows(rows[: n // 3], rows[n // 3 :]) for _ in range(40 * n)]

@@ -117,5 +117,8 @@ def test_rejects_what_does_not_fit() -> None:
         undetectable(oracle, f, [1], 1.0)
     with pytest.raises(ParameterError, match="frequencies must be 20 numbers of at least 0"):
         undetectable(oracle, f[:-1], [1], 0.1)
+    for wrong in (0.99 * f, f * np.append(-1, np.full(19, 21 / 19))):
+        with pytest.raises(ParameterError, match="frequencies must be 20 numbers of at least 0"):
+            undetectable(oracle, wrong, [1], 0.1)
     with pytest.raises(ParameterError, match="from 0 to 19, not 20"):
         undetectable(oracle, f, [20], 0.1)

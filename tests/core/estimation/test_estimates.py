@@ -1,6 +1,7 @@
 """Frequencies of a tally, their standard errors and intervals."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,20 @@ def test_sum_has_the_largest_standard_error_of_its_law(protocol: str) -> None:
     assert moments is not None
     estimates = Estimates.of(oracle, tally)
     assert estimates.sum_standard_error == pytest.approx(math.sqrt(moments[0]), abs=1e-12)
+
+
+def test_estimates_are_vectors_of_the_same_items() -> None:
+    one = Estimates(
+        frequencies=[0.5, 0.5], standard_errors=[0.0, 1.0], n=1, sum_standard_error=None
+    )  # type: ignore[arg-type]
+    assert (one.n, one.sum) == (1, 1.0)
+    for change, words in (
+        ({"n": 0}, "the number of reports, must be"),
+        ({"standard_errors": np.array([0.0, -1e-9])}, "standard_errors must be at least 0"),
+        ({"standard_errors": np.array([0.0])}, "one for each frequency"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            replace(one, **change)  # type: ignore[arg-type]
 
 
 def test_intervals_are_normal_for_users_and_population() -> None:

@@ -76,8 +76,8 @@ def test_invalid_means_are_rejected() -> None:
 
 
 def test_poisoned_mean_shifts_as_predicted_and_is_recovered() -> None:
-    """The shift is beta(c - mu): within 6 standard errors, false alarm 2e-9; a recovered mean lies
-    in [-1, 1].
+    """The shift is beta(c - mu): within 6 standard errors, false alarm 2e-9; 8.4 are missed once in
+    100. A recovered mean lies in [-1, 1].
     """
     n, m, mu = 95_000, 5_000, -0.2
     honest = reports(np.full(n, mu), 7)

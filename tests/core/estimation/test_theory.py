@@ -1,15 +1,17 @@
 """Lemmas 1 and 2, Theorem 1, and the Berry-Esseen bounds against exact distributions."""
 
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 from scipy import stats
 from tests.core.estimation.normal_laws import NormalLaw, genuine, malicious, normal_law
+from tests.core.protocols.listed import listed
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover.crafting import crafter_of
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.estimation.theory import worst_change
+from ldprecover.protocols import PROTOCOLS
 
 SMALL = [GRR(0.5, 4), GRR(3, 4), OUE(0.5, 4), OUE(2, 4), OLH(0.5, 4, 3), OLH(2, 4, 9)]
 small_oracles = pytest.mark.parametrize(
@@ -96,29 +98,19 @@ def test_certain_support_has_no_variance() -> None:
     assert law.variance[2] > 0
 
 
-@pytest.mark.parametrize("items", [1, 3, 11])
-def test_worst_change_bounds_every_report(oracle: FrequencyOracle, items: int) -> None:
-    """Of random, encoded and crafted reports, the extreme ones together reach the bound where a
-    report can.
-    """
-    rng, beta, d = np.random.default_rng(4), 0.1, oracle.domain_size
-    items = min(items, d - 1)
-    chosen = np.arange(items)
-    reports = [oracle.encode(np.arange(d)), oracle.perturb(rng.integers(d, size=20_000), rng)]
-    reports.append(crafter_of(oracle).craft(np.tile(chosen, (50, 1)), rng))
-    hits = oracle.supports(np.concatenate(reports), chosen).sum(axis=1)
-    changes = beta * (
-        (hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3
-    )  # for genuine users' share of 0.3
+@pytest.mark.parametrize("items", [1, 2, 4, 5])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_worst_change_is_of_the_extreme_reports(protocol: str, items: int) -> None:
+    """Of all reports and all sets of this many of five items; HR and LLH support no fewer."""
+    own, beta = {"ss": 3, "olh": 3, "llh": 3}.get(protocol), 0.1
+    oracle = frequency_oracle(protocol, 1.0, 5, own)
+    supports, _ = listed(oracle)
+    hits = np.array([supports[:, each].sum(axis=1) for each in combinations(range(5), items)])
+    changes = beta * ((hits - items * oracle.q) / (oracle.p - oracle.q) - 0.3)
     worst = worst_change(oracle, beta, items, 0.3)
-    assert changes.max() <= worst.rise + 1e-12
-    assert changes.min() >= -worst.fall - 1e-12
-    size = oracle.fixed_size
-    if size is not None:
-        assert changes.max() == pytest.approx(worst.rise)
-    if items == 1:
-        assert changes.max() == pytest.approx(worst.rise)
-        assert changes.min() == pytest.approx(-worst.fall)
+    assert worst.rise == pytest.approx(changes.max())
+    is_bound = protocol in ("hr", "llh") and items > 3
+    assert worst.fall >= -changes.min() if is_bound else worst.fall == pytest.approx(-changes.min())
     anywhere = worst_change(oracle, beta, items)
     assert anywhere.rise == pytest.approx(worst.rise + 0.03)
     assert anywhere.fall == pytest.approx(worst.fall + 0.07)

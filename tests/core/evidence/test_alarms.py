@@ -6,8 +6,10 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy import stats
+from tests.power import most_failures
 
 from ldprecover import OLH, ParameterError, Tally, frequency_oracle
+from ldprecover.distributions import sum_law
 from ldprecover.evidence import seed_pairs
 from ldprecover.evidence.alarms import LEAST_RATE, Alarm, alarm_sentences, raise_alarms
 from ldprecover.evidence.seed_pairs import SeedPairs, pairs_quantile
@@ -34,37 +36,117 @@ def raised_by(oracle: FrequencyOracle, reports: np.ndarray, rate: float = 1e-3) 
     return {alarm.name: alarm.raised for alarm in alarms}
 
 
+PINNED: dict[str, dict[str, tuple[float, float]]] = {
+    "grr": {"excess": (0.94818, 1.2418), "canaries": (1.0154, 2.5423)},
+    "oue": {
+        "sum-drift": (5.0657, 2.5758),
+        "excess": (0.95132, 1.2164),
+        "support-size": (75.504, 20.121),
+        "canaries": (1.7919, 2.5939),
+    },
+    "olh": {
+        "sum-drift": (3.1345, 2.5758),
+        "excess": (0.98777, 1.2685),
+        "support-size": (37.019, 20.121),
+        "duplicate-seeds": (0, 0),
+        "canaries": (1.3785, 2.581),
+    },
+    "sue": {
+        "sum-drift": (4.2807, 2.5758),
+        "excess": (0.92314, 1.2265),
+        "support-size": (88.961, 20.121),
+        "canaries": (1.6308, 2.5739),
+    },
+    "ss": {"excess": (0.96518, 1.2086), "canaries": (0.18887, 2.5596)},
+    "hr": {
+        "sum-drift": (3.9615, 2.6124),
+        "excess": (0.9597, 1.2313),
+        "all-supporting": (354, 321),
+        "support-size": (19.43, 9.2205),
+    },
+    "llh": {
+        "sum-drift": (4.6843, 2.6187),
+        "excess": (1.0281, 1.2104),
+        "all-supporting": (102, 86),
+        "support-size": (28.052, 13.306),
+    },
+}
+"""Statistics and thresholds of one round."""
+
+
+@pytest.mark.parametrize("protocol", PINNED)
+def test_alarms_of_a_round(protocol: str) -> None:
+    """3,000 users, and 100 reports that support the most items, to five digits."""
+    d, rng = 12, np.random.default_rng(1)
+    oracle, frequencies = frequency_oracle(protocol, 1.0, d), np.arange(d, 0, -1.0)
+    frequencies[-2:] = 0
+    reports = honest(oracle, 3_000, rng, frequencies / frequencies.sum())
+    pool = oracle.perturb(np.full(2_000, 3), rng)
+    large = pool[np.argsort(-oracle.support_sizes(pool), kind="stable")[:100]]
+    reports = np.concatenate([reports, large])
+    tally, source = Tally.of(oracle, reports), ReportSource(oracle, reports)
+    alarms = raise_alarms(oracle, tally, source, rate=0.01, canaries=(d - 2, d - 1))
+    assert [each.name for each in alarms] == list(PINNED[protocol])
+    for each in alarms:
+        expected = PINNED[protocol][each.name]
+        assert (each.statistic, each.threshold) == pytest.approx(expected, rel=1e-4)
+        assert each.raised is (expected[0] > expected[1])
+
+
+@pytest.mark.parametrize("rate", [0.2, 1e-3, 1e-6])
+def test_sum_drift_is_raised_at_its_rate(rate: float) -> None:
+    """The exact law of the sum of 20,000 reports, within a twentieth of the logarithm."""
+    oracle, n = frequency_oracle("oue", 0.5, D), 20_000
+    first, law = sum_law(oracle.laws.size_law().probabilities(), n)
+    totals = (np.arange(first, first + law.size) / n - D * oracle.q) / (oracle.p - oracle.q)
+    tally = Tally(np.full(D, 9_000), n)
+    (drift, *_) = raise_alarms(oracle, tally, rate=rate)
+    deviation = abs(tally.frequencies(oracle).sum() - 1) / drift.statistic
+    exact = law[np.abs(totals - 1) / deviation > drift.threshold].sum()
+    assert np.log(exact) == pytest.approx(np.log(rate), rel=0.05)
+
+
+def test_support_sizes_have_pearsons_statistic() -> None:
+    """Sizes of fewer than ten expected reports are joined with the next larger ones."""
+    oracle, n, d = frequency_oracle("oue", 1.0, 14), 500, 14
+    reports = honest(oracle, n, np.random.default_rng(1), np.full(d, 1 / d))
+    law = n * oracle.laws.size_law().probabilities()
+    joined = np.array([0, 0, 1, 2, 3, 4, 5, 6, *[7] * 7])
+    sizes = np.bincount(oracle.support_sizes(reports), minlength=d + 1)
+    expected = stats.chisquare(np.bincount(joined, sizes), np.bincount(joined, law)).statistic
+    alarms = raise_alarms(oracle, Tally.of(oracle, reports), reports, rate=1e-3)
+    alarm = next(each for each in alarms if each.name == "support-size")
+    assert alarm.statistic == pytest.approx(expected)
+    assert alarm.threshold == pytest.approx(stats.chi2.isf(1e-3, 7), rel=0.02)
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("protocol", "frequencies"),
     [
         ("grr", SPREAD),
         ("oue", CONCENTRATED),
+        ("olh", SPREAD),
+        ("hr", SPREAD),
         ("llh", np.eye(D)[0]),
-        *(
-            pytest.param(protocol, SPREAD, marks=pytest.mark.statistical)
-            for protocol in ("oue", "olh", "hr", "llh")
-        ),
     ],
-    ids=["grr", "oue-concentrated", "llh-item-0", "oue", "olh", "hr", "llh"],
+    ids=["grr", "oue-concentrated", "olh", "hr", "llh-item-0"],
 )
 def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(
     protocol: str, frequencies: np.ndarray
 ) -> None:
-    """50 rounds at a rate of .04: more than 10 of one kind have probability below 4e-6
-    (binomial). Item 0 of LLH is in bucket 0 under every seed.
-    """
+    """Item 0 of LLH is in bucket 0 under every seed."""
     oracle = frequency_oracle(protocol, 0.5, D)
     rng = np.random.default_rng(1)
     raised = Counter[str]()
     for _ in range(50):
         raised.update(raised_by(oracle, honest(oracle, 1_500, rng, frequencies), rate=0.04))
     assert len(raised) == {"grr": 1, "oue": 3}.get(protocol, 4)
-    assert max(raised.values()) <= 10
+    assert max(raised.values()) <= most_failures(50, 0.04, false_alarm=1e-5, missed=0.38)
 
 
-@pytest.mark.parametrize(
-    "frequencies", ["point", pytest.param("zipf", marks=pytest.mark.statistical)]
-)
+@pytest.mark.statistical
+@pytest.mark.parametrize("frequencies", ["point", "zipf"])
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "d", "n"),
     [
@@ -78,17 +160,15 @@ def test_honest_rounds_raise_each_alarm_at_no_more_than_its_rate(
 def test_honest_rounds_of_few_reports_an_item_raise_no_excess(
     protocol: str, epsilon: float, d: int, n: int, frequencies: str
 ) -> None:
-    """Counts are far from normal. 20 rounds at a rate of .04: more than 7 have probability below
-    6e-7 (binomial).
-    """
+    """Counts are far from normal: normal noise would raise the alarm in half of all rounds."""
     oracle, rng = frequency_oracle(protocol, epsilon, d), np.random.default_rng(7)
     shape = np.eye(d)[0] if frequencies == "point" else 1 / np.arange(1, d + 1)
     raised = 0
-    for _ in range(20):
+    for _ in range(30):
         tally = tally_sampler(oracle).honest_tally(rng.multinomial(n, shape / shape.sum()), rng)
         alarms = {alarm.name: alarm for alarm in raise_alarms(oracle, tally, rate=0.04)}
         raised += alarms["excess"].raised
-    assert raised <= 7
+    assert raised <= most_failures(30, 0.04, false_alarm=1e-5, missed=0.5)
 
 
 def test_each_attack_raises_the_alarm_that_is_for_it() -> None:
@@ -151,7 +231,7 @@ def test_counts_alone_give_the_alarms_that_need_no_reports() -> None:
 @pytest.mark.parametrize(("n", "places"), [(300, 1 << 20), (3_000, 1_000), (1_000, 1_000)])
 def test_quantile_of_pairs_is_exceeded_at_its_rate(n: int, places: int) -> None:
     """10,000 rounds at a rate of .01: outside 100 -+ 6 standard deviations with probability 2e-9,
-    or a poor quantile.
+    or a poor quantile. A rate of .02 is missed once in 100.
 
     Few reports in many places, where pairs are rare, and more reports than places.
     """

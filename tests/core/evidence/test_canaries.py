@@ -154,16 +154,15 @@ def test_exact_rate_holds_for_a_handful_of_reports(protocol: str, n: int) -> Non
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_shift_of_honest_reports_follows_its_law(protocol: str) -> None:
-    """400 rounds: their mean leaves 6 standard errors, and their variance .6 to 1.5, less than once
-    in 10^8. At a rate of .02 more than 26 alarms have a probability below 1e-6 (binomial).
-    """
-    oracle, rng = frequency_oracle(protocol, 1.0, D), np.random.default_rng(1)
-    shifts = [
-        canary_shift(oracle, tally_sampler(oracle).honest_tally(USERS, rng), CANARIES)
-        for _ in range(400)
-    ]
-    z = np.array([shift.mean / shift.standard_deviation for shift in shifts])
-    assert abs(z.mean()) < 6 / 20
-    assert 0.6 < z.var() < 1.5
-    assert sum(is_outside(shift, 0.02) for shift in shifts) <= 26
+def test_shift_has_mean_0_and_its_deviation_under_its_law(protocol: str) -> None:
+    oracle, n = frequency_oracle(protocol, 1.0, D), 50
+    shifts = []
+    for supported in range(2):
+        counts = np.zeros(D, np.int64)
+        counts[D - 1] = supported
+        shifts.append(canary_shift(oracle, Tally(counts, n), CANARIES))
+    none, one = shifts
+    means = none.mean + (one.mean - none.mean) * (none.first + np.arange(none.law.size))
+    assert none.law @ means == pytest.approx(0, abs=1e-12)
+    assert none.law @ means**2 == pytest.approx(none.standard_deviation**2)
+    assert (none.supported, one.supported) == (0, 1)
