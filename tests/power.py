@@ -4,7 +4,7 @@ from scipy import stats
 
 
 def most_failures(rounds: int, rate: float, *, false_alarm: float, missed: float) -> int:
-    """Return how often an event of at most this rate may occur in so many rounds.
+    """Return how often an event of at most this rate may occur in this many rounds.
 
     Without an error a share `false_alarm` of all seeds exceeds it. An event with the rate `missed`
     stays within it in at most one of 100, or the call fails.
