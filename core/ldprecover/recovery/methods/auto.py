@@ -49,13 +49,13 @@ def chosen_method(
 def _recover(inputs: RecoveryInputs) -> Recovery:
     n = inputs.number if "n" in inputs.available else None
     method, reason = chosen_method(inputs.oracle, inputs.available, n)
-    request = replace(inputs.request, method=method.name)
-    recovery = method.recover(replace(inputs, request=request))
+    recovery = method.recover(inputs)
     if recovery.conclusions is None and n is not None:
         evidence = evidence_of(inputs)
         conclusions = Conclusions(attack=evidence.word, attack_probability=evidence.probability)
         recovery = replace(recovery, conclusions=conclusions)
-    return replace(recovery, notes=(f"{AUTO} chose {method.name}: {reason}.", *recovery.notes))
+    notes = (f"{AUTO} chose {method.name}: {reason}.", *recovery.notes)
+    return replace(recovery, method=method.name, notes=notes)
 
 
 METHOD = Method(
