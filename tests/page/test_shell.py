@@ -3,7 +3,6 @@
 import hashlib
 import re
 import tomllib
-from html.parser import HTMLParser
 from pathlib import Path
 
 import httpx
@@ -83,38 +82,6 @@ def test_vendored_files_are_unchanged(name: str) -> None:
     assert hashlib.sha256(page.files()[name].body).hexdigest() == VENDORED[name]
     licence = f"{name.partition('.')[0]}.LICENSE"
     assert b"Permission is hereby granted" in page.files()[licence].body
-
-
-@pytest.mark.parametrize("name", ["index.html", "help.html", "survey.html", "fake.html"])
-def test_html_has_no_inline_script_or_style(name: str) -> None:
-    """The policy would block them, and a browser reports that only in its console."""
-    folder = "page/" if name == page.INDEX else ""
-
-    class Reader(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            names = dict(attrs)
-            assert tag != "style"
-            for attribute in ("src", "href") if tag != "a" else ():
-                if address := names.get(attribute):
-                    assert address.removeprefix(folder) in page.files()
-            assert tag != "script" or names.get("src")
-            assert not [each for each in names if each == "style" or each.startswith("on")]
-
-    Reader().feed(page.files()[name].body.decode())
-
-
-def test_every_imported_module_exists() -> None:
-    scripts = {
-        name: file.body.decode()
-        for name, file in page.files().items()
-        if name.endswith(("js", "mjs"))
-    }
-    assert {"js/main.js", "client/ldprecover.js", "client/example/survey.js"} <= set(scripts)
-    for name, text in scripts.items():
-        for module in re.findall(r"""(?:from|import)\s*\(?\s*"(\.[^"]+)"\)?""", text):
-            assert (
-                str(httpx.URL(f"http://h/{name}").join(module)).removeprefix("http://h/") in scripts
-            ), (name, module)
 
 
 def test_first_view_preloads_its_modules() -> None:

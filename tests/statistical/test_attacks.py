@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
+from tests.statistical.conftest import apportion, zipf
 
 from ldprecover import GRR, Estimates, FrequencyOracle, RecoveryRequest, Tally, recover
 from ldprecover.estimation.metrics import mse
@@ -43,8 +44,6 @@ IMPROVEMENT = {
 
 @pytest.mark.parametrize(("population", "beta"), IMPROVEMENT, ids=lambda value: str(value))
 def test_five_attackers_on_grr(
-    zipf: Callable[[int], np.ndarray],
-    apportion: Callable[[np.ndarray, int], np.ndarray],
     population: str,
     beta: float,
     record_property: Callable[[str, object], None],

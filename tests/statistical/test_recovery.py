@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.statistical.conftest import zipf
 
 from ldprecover import (
     GRR,
@@ -127,7 +128,6 @@ GAINS = {
 @pytest.mark.parametrize("protocol", ORACLES)
 @pytest.mark.parametrize("attacked", [False, True], ids=["clean", "mga"])
 def test_each_post_processing_errs_as_simulated(
-    zipf: Callable[[int], np.ndarray],
     protocol: str,
     attacked: bool,
     record_property: Callable[[str, object], None],
@@ -167,7 +167,6 @@ def test_each_post_processing_errs_as_simulated(
     ],
 )
 def test_value_of_the_right_model_and_eta(
-    zipf: Callable[[int], np.ndarray],
     protocol: str,
     model: str,
     eta: float,
@@ -193,9 +192,7 @@ def test_value_of_the_right_model_and_eta(
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.01, 0.05, 0.1])
-def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(
-    zipf: Callable[[int], np.ndarray], beta: float
-) -> None:
+def test_eta_is_read_off_the_sum_of_one_hot_oue_estimates(beta: float) -> None:
     """beta to 2.0e-4, one standard error without an attack and less with one; 6.1 of them, a false
     alarm in 1e9.
     """

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.certificate.undetectable import undetectable
-from ldprecover.protocols import PROTOCOLS
+from ldprecover.protocols import LLH, PROTOCOLS
 
 
 def report_laws(oracle: FrequencyOracle) -> np.ndarray:
@@ -122,3 +122,9 @@ def test_rejects_what_does_not_fit() -> None:
             undetectable(oracle, wrong, [1], 0.1)
     with pytest.raises(ParameterError, match="from 0 to 19, not 20"):
         undetectable(oracle, f, [20], 0.1)
+
+
+@pytest.mark.parametrize("d", [4, 7])
+def test_no_share_of_reports_gains_nothing_undetected(d: int) -> None:
+    f = np.arange(1.0, d + 1)
+    assert undetectable(LLH(0.6, d, 3), f / f.sum(), [1, 2], 0.0).gain == pytest.approx(0)

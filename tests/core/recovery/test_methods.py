@@ -1,5 +1,7 @@
 """Suite of all recovery methods under every protocol: promises, symmetries, reasons."""
 
+import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,10 @@ from ldprecover import (
     ParameterError,
     Recovery,
     RecoveryRequest,
+    frequency_oracle,
     recover,
 )
+from ldprecover.protocols import LLH, PROTOCOLS, SS
 from ldprecover.recovery import (
     METHODS,
     NEEDS,
@@ -26,6 +30,7 @@ from ldprecover.recovery import (
     run_method,
 )
 from ldprecover.reports import ReportSource
+from ldprecover_attacker import make_attack
 
 ORACLES = [GRR(0.5, 2), GRR(1, 13), OUE(2, 13), OLH(1, 13, 4)]
 each_oracle = pytest.mark.parametrize(
@@ -54,6 +59,13 @@ def promised(method: Method, result: Recovery) -> None:
     assert result.eta >= 0
     assert result.notes
     assert all(note.endswith(".") for note in result.notes)
+    if result.conclusions is None:
+        return
+    lower, upper, f = result.conclusions.lower, result.conclusions.upper, result.recovered
+    if lower is not None and upper is not None:
+        assert ((lower >= 0) & (upper <= 1)).all()
+        assert ((lower <= f + 1e-9) & (f <= upper + 1e-9)).all()
+    assert all(0 <= p <= 1 for _, p in result.conclusions.suspects)
 
 
 def _run(
@@ -211,24 +223,54 @@ def test_method_states_what_it_needs_gives_and_costs(method: Method) -> None:
         RecoveryRequest(method.name, options={"magic": 1})
 
 
-@each_oracle
-@pytest.mark.parametrize("name", READING)
-@settings(max_examples=10)
-@given(users=st.integers(0, 60), malicious=st.integers(0, 20), seed=st.integers(0, 2**32))
-def test_method_on_reports_keeps_its_promise_or_says_why_not(
-    oracle: FrequencyOracle, name: str, users: int, malicious: int, seed: int
+def reports_of(
+    oracle: FrequencyOracle,
+    rng: np.random.Generator,
+    honest: int,
+    malicious: int,
+    targets: Iterable[int],
+    attack: str = "mga",
+) -> np.ndarray:
+    """Return honest reports of items drawn evenly, and malicious ones if the protocol has them."""
+    reports = oracle.perturb(rng.integers(oracle.domain_size, size=honest), rng)
+    if malicious:
+        with contextlib.suppress(ParameterError):
+            named: dict[str, Any] = {} if attack in ("aa", "manip") else {"targets": targets}
+            crafted = make_attack(attack, **named).reports(oracle, malicious, rng)
+            reports = np.concatenate([reports, crafted])
+    return reports
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_method_on_reports_keeps_its_promise_or_says_why_not(protocol: str) -> None:
+    rng = np.random.default_rng(39)
+    for _ in range(12):
+        d, n = int(rng.integers(2, 9)), int(10 ** rng.uniform(0, 3.7))
+        with contextlib.suppress(ParameterError):
+            oracle = frequency_oracle(protocol, 10 ** rng.uniform(-2, 0.5), d)
+            targets = tuple(range(int(rng.integers(1, d))))
+            attack = str(rng.choice(["mga", "apa", "ria", "aa", "manip", "mimicry"]))
+            reports = reports_of(oracle, rng, n, n // 5, targets, attack)
+            f_z = estimates_of(oracle, reports)
+            for name, method in METHODS.items():
+                for named in ((), targets):
+                    result = attempted(oracle, f_z, None, reports, method=name, targets=named)
+                    if result is not None:
+                        promised(method, result)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "targets", "beta"),
+    [(LLH(1.0, 4, 3), [0], 0.0), (OUE(1.0, 2), [1], 0.2), (SS(1.0, 10, 3), [0, 1, 2, 3], 0.9)],
+    ids=["no set of all items", "only sizes of none and all", "no set but one item"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_drops_no_reports_that_leave_nothing(
+    oracle: FrequencyOracle, targets: list[int], beta: float, seed: int
 ) -> None:
-    d, rng = oracle.domain_size, np.random.default_rng(seed)
-    crafted = np.repeat(oracle.encode(np.array([d - 1]), rng), malicious, axis=0)
-    reports = np.concatenate([oracle.perturb(rng.integers(0, d, users), rng), crafted])
-    fields: dict[str, Any] = {"method": name, "targets": [d - 1], "options": FEW.get(name, {})}
-    if not len(reports):
-        assert attempted(oracle, np.zeros(d), reports=reports, **fields) is None
-        return
-    f_z = estimates_of(oracle, reports)
-    result = attempted(oracle, f_z, reports=reports, **fields)
-    if result is not None:
-        promised(METHODS[name], result)
+    malicious = round(3000 * beta / (1 - beta))
+    reports = reports_of(oracle, np.random.default_rng(seed), 3000, malicious, targets)
+    promised(METHODS["auto"], recover(oracle, reports))
 
 
 @each_oracle
