@@ -2,9 +2,6 @@
 
 import io
 import re
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from tests.cli.conftest import Run, Terminal
 from tests.conftest import ServerProcess, StartServer
 
 from ldprecover_client import load_dataset
+from ldprecover_client._httpx import httpx
 
 FOUR = "--epsilon 1 --domain-size 4"
 
@@ -119,26 +117,12 @@ def test_rejects_options_that_do_not_fit(on_server: Run, options: str, message: 
         ("--epsilon 1", "give the items by one of"),
         ("--epsilon 1 --dataset no.csv", "there is no file no.csv"),
         ("--epsilon 1 --items tea,soup", "there is no file tea,soup: name single items by --item"),
+        ("--epsilon 1 --items cut.txt", "cut.txt, line 2: the item holds a control character, U+"),
     ],
 )
 def test_error_begins_with_the_parameter(on_server: Run, options: str, start: str) -> None:
+    Path("cut.txt").write_text("tea\nso\x85up\n", encoding="utf-8")
     assert on_server(f"round open {options}").fails(2).startswith(start)
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("tea\nso\x85up\n", "line 2: the item holds a control character, U+0085"),
-        (
-            "caf\u00e9\ncafe\u0301\n",
-            "line 2: the item 'cafe\u0301' was there before, in labels.txt, line 1, which look",
-        ),
-    ],
-)
-def test_names_the_file_of_an_item(run: Run, text: str, fault: str) -> None:
-    Path("labels.txt").write_text(text, encoding="utf-8")
-    error = run("round open --epsilon 1 --items labels.txt").fails(2)
-    assert error.startswith(f"labels.txt, {fault}")
 
 
 def test_item_in_another_encoding_is_named(run: Run) -> None:
@@ -201,42 +185,18 @@ def test_deleting_asks_first_and_needs_yes_without_a_terminal(
         assert on_server(f"round show {name}").code == code_of_show
 
 
-class OtherServer(BaseHTTPRequestHandler):
-    """A web server without rounds; it has a page for everything below /page."""
-
-    def do_GET(self) -> None:
-        self.send_response(200 if self.path.startswith("/page") else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", "4")
-        self.end_headers()
-        self.wfile.write(b"<h1>")
-
-    do_POST = do_GET  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing."""
-
-
-@pytest.fixture(scope="module")
-def other_server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
-
 @pytest.mark.parametrize("line", [f"round open {FOUR}", "send value a"])
-def test_names_the_url_of_another_web_server(run: Run, other_server: str, line: str) -> None:
-    for path, message in (
-        ("", "status 404 without a problem, so this is not an LDPRecover server"),
-        ("/page", ""),
-    ):
-        error = run(f"{line} --url {other_server}{path}").fails(1)
-        assert error.startswith(f"{other_server}{path}: ")
-        assert message in error
-        assert error.endswith("; check --url")
+@pytest.mark.parametrize("status", [404, 200])
+def test_names_the_url_of_another_web_server(
+    run: Run, monkeypatch: pytest.MonkeyPatch, line: str, status: int
+) -> None:
+    page = httpx.Response(status, html="<h1>")
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda *_: page)
+    error = run(f"{line} --url http://127.0.0.1:1/page").fails(1)
+    assert error.startswith("http://127.0.0.1:1/page: ")
+    assert error.endswith("; check --url")
+    words = "status 404 without a problem, so this is not an LDPRecover server"
+    assert (words in error) is (status == 404)
 
 
 @pytest.mark.parametrize("line", ["round list", "send value a"])
