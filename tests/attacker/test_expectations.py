@@ -68,21 +68,13 @@ SUMS: list[tuple[str, str, float, float, float]] = [
     ("oue", "mga sampled", -306.30, -114.39, -1502.50),
     ("oue", "mga crafted", -4.16, -1.87, 0.04),
     ("oue", "mga-a", -4.16, -1.87, 0.04),
-    ("oue", "apa", 1, 1, 1),
-    ("oue", "apa2", 1, 1, 1),
     ("oue", "rpa", 102, 102, 490),
     ("oue", "mla raw", 518.46, 322.71, 2490.66),
     ("oue", "mla", 102, 102, 490),
-    ("oue", "ria", 1, 1, 1),
-    ("oue", "manip crafted", -4.16, -1.87, 0.04),
-    ("oue", "manip sampled", -306.30, -114.39, -1502.50),
     ("olh", "mga sampled", 5.62, 3.33, 5.62),
     ("olh", "mga crafted", 45.32, 24.08, 45.32),
     ("olh", "rpa", 0, 0, 0),
-    ("olh", "ria", 1, 1, 1),
-    ("olh", "apa", 1, 1, 1),
     ("olh", "aa diffuse crafted", 5.62, 3.33, 5.62),
-    ("olh", "mga input poisoning", 1, 1, 1),
 ]
 
 

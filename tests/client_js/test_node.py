@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scipy import stats
 from tests.client_js.conftest import CLIENT, ReportInNode
 from tests.conftest import ServerProcess
 
@@ -18,9 +17,6 @@ from ldprecover.protocols import PROTOCOLS
 
 ROOT = CLIENT.parents[1]
 OWN_TESTS = sorted((CLIENT / "tests").glob("*.test.js"))
-RATE = 1e-9
-"""Of false alarms, for each number that is compared."""
-
 TICKETS = {"access": "ticket"}
 ROUNDS: list[dict[str, Any]] = [
     {"protocol": "grr"},
@@ -66,24 +62,17 @@ def test_attacker_success_rate_is_that_of_the_core(node: str) -> None:
 def test_real_server_counts_reports(
     server: ServerProcess, report_in_node: ReportInNode, fields: dict[str, Any]
 ) -> None:
-    n, d, item = 30, 12, 9
-    opened = server.open_round(**{"epsilon": 6.0, "domain_size": d, **fields})
+    """The vectors, and the laws of reports in the client's own tests, are about what they count."""
+    n = 30
+    opened = server.open_round(**{"epsilon": 6.0, "domain_size": 12, **fields})
     access: dict[str, Any] = {"key": server.admin_key} if fields.get("access") == "key" else {}
     if fields.get("access") == "ticket":
         access = {"tickets": server.mint(f"/rounds/{opened['id']}", n)}
-    receipts = report_in_node(url=server.url, round=opened["name"], values=[item] * n, **access)
+    receipts = report_in_node(url=server.url, round=opened["name"], values=[9] * n, **access)
     assert [(receipt.get("state"), receipt.get("duplicate")) for receipt in receipts] == [
         ("accepted", False)
     ] * n, receipts
-    estimated = server.frequencies(opened["id"])
-    assert estimated["n"] == n
-    oracle = frequency_oracle(
-        opened["protocol"], 6.0, d, opened["hash_range"] or opened["subset_size"]
-    )
-    for v, count in enumerate(estimated["counts"][:d]):
-        chance = oracle.p if v == item else oracle.q
-        low, high = stats.binom.ppf([RATE / 2, 1 - RATE / 2], n, chance)
-        assert low <= count <= high, v
+    assert server.frequencies(opened["id"])["n"] == n
 
 
 def test_lost_response_counts_once(

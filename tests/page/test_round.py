@@ -91,16 +91,6 @@ def test_verdict_comes_first(visitor: Visitor, server: ServerProcess) -> None:
     assert not page.get_by_role("heading", name="Compare methods").is_visible()
 
 
-def test_honest_round_shows_no_attack(visitor: Visitor, server: ServerProcess) -> None:
-    opened = server.open_round("oue", items=CITIES, epsilon=3.0)
-    report(server, opened, 20_000)
-    page = visitor.open(f"#/rounds/{opened['name']}")
-    expect(tile(page, "Are they honest?")).to_contain_text("No attack seen")
-    expect(tile(page, "Malicious reports")).to_contain_text("none proven")
-    page.get_by_text("You can use the best estimate.").wait_for()
-    assert page.locator(".legend").get_by_text("raised").count() == 0
-
-
 def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, Any]) -> None:
     """The server has it with the round, and the recovery too."""
     verdict = {

@@ -3,7 +3,6 @@ say of themselves.
 """
 
 import re
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
@@ -202,14 +201,12 @@ def test_counts_are_refused_in_place_of_frequencies() -> None:
 SUPPORT = np.full(9, 0.5)
 
 
-def test_recovery_is_frozen_and_shares_no_memory_with_its_input() -> None:
+def test_recovery_shares_no_memory_with_its_input() -> None:
     f_z = np.array([0.5, 0.6, -0.1])
     result = recover(OUE(1, 3), f_z, "norm-sub")
     f_z[:] = 0
     assert result.poisoned.tolist() == result.genuine.tolist() == [0.5, 0.6, -0.1]
     assert not np.shares_memory(result.poisoned, result.genuine)
-    with pytest.raises(FrozenInstanceError):
-        result.eta = 1  # type: ignore[misc]
 
 
 def test_every_method_uses_the_default_assumptions() -> None:

@@ -75,25 +75,6 @@ def test_log_size_is_bounded_under_constant_writes(
     assert log_of(claimed).stat().st_size < 3 * 150 * 4120
 
 
-def test_checkpoint_thread_exists_only_while_serving(tmp_path: Path) -> None:
-    before = threads()
-    storage = Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")
-    storage.prepare()
-    with storage.database.read() as connection:
-        assert (
-            connection.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one()
-            == sqlite.DEFAULT_MAX_PAGES
-        )
-    assert threads() == before
-    for _ in range(2):
-        storage.database.claim()
-        thread_of(storage).add_pages(sqlite.PAGES)
-        assert threads() == before + 1
-    storage.close()
-    assert threads() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["ldprecover.db"]
-
-
 def test_failed_checkpoint_is_retried(
     claimed: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -177,7 +177,7 @@ def test_sum_under_linear_hashing_is_valid_with_few_full_reports() -> None:
     log_p = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        tally = tally_sampler(oracle).honest_tally(rng.multinomial(50_000, f), rng)
+        tally = tally_sampler(oracle).population_tally(f, 50_000, rng)
         estimates = oracle.estimate(tally.counts(oracle), 50_000)
         log_p.append(log_p_of_sum(oracle, estimates, 50_000) or 0.0)
     assert min(log_p) > math.log(1e-4)
