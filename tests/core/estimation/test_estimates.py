@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,16 +39,20 @@ def test_sum_has_the_largest_standard_error_of_its_law(protocol: str) -> None:
 
 def test_estimates_are_vectors_of_the_same_items() -> None:
     one = Estimates(
-        frequencies=[0.5, 0.5], standard_errors=[0.0, 1.0], n=1, sum_standard_error=None
-    )  # type: ignore[arg-type]
+        frequencies=np.array([0.5, 0.5]),
+        standard_errors=np.array([0.0, 1.0]),
+        n=1,
+        sum_standard_error=None,
+    )
     assert (one.n, one.sum) == (1, 1.0)
-    for change, words in (
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"n": 0}, "the number of reports, must be"),
         ({"standard_errors": np.array([0.0, -1e-9])}, "standard_errors must be at least 0"),
         ({"standard_errors": np.array([0.0])}, "one for each frequency"),
-    ):
+    ]
+    for change, words in changes:
         with pytest.raises(ParameterError, match=words):
-            replace(one, **change)  # type: ignore[arg-type]
+            replace(one, **change)
 
 
 def test_intervals_are_normal_for_users_and_population() -> None:
