@@ -12,7 +12,6 @@ from ldprecover_interface.base import MAX_QUESTIONS, Column, Count, Message, Req
 from ldprecover_interface.rounds import Items
 
 if TYPE_CHECKING:  # a client of a server computes no certificate
-    from ldprecover.certificate.questions import Question
     from ldprecover.certificate.results import CertificateResult
     from ldprecover.reports import ReportSource
     from ldprecover.rounds.export import RoundExport
@@ -106,21 +105,17 @@ class CertificateRequest(Request):
             raise ValueError("must have either malicious_share or malicious_tickets")
         return self
 
-    def share(self, n: int) -> float:
-        """Return the share of n reports. Raises ParameterError."""
-        if self.malicious_share is not None:
-            return self.malicious_share
-        from ldprecover.certificate.results import share_of_tickets
-
-        assert self.malicious_tickets is not None
-        return share_of_tickets(self.malicious_tickets, n)
-
-    def core_questions(self, labels: Sequence[str]) -> tuple[Question, ...]:
-        """Return the questions about the items of a round. Raises ParameterError."""
+    def core_arguments(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Return the arguments of `certificate_result` about these items. Raises ParameterError."""
         from ldprecover.certificate.questions import parse_question
 
         fields = (each.model_dump(exclude_none=True) for each in self.questions)
-        return tuple(parse_question(labels, each) for each in fields)
+        return {
+            "malicious_share": self.malicious_share,
+            "malicious_tickets": self.malicious_tickets,
+            "confidence": self.confidence,
+            "questions": tuple(parse_question(labels, each) for each in fields),
+        }
 
 
 class Answer(Message):
@@ -249,13 +244,11 @@ def certify_export(
         reports = ReportSource.of_tally(parameters.oracle, export.tally)
     if request.reports and (reports is None or export.seed is None):
         raise ParameterError("a certificate from reports needs the reports of a closed round")
-    questions = request.core_questions(parameters.items)
     result = certificate_result(
         parameters.oracle,
         export.tally,
-        request.share(export.tally.n),
-        request.confidence,
-        questions,
-        *((reports, export.seed) if request.reports else ()),
+        reports if request.reports else None,
+        **request.core_arguments(parameters.items),
+        seed=export.seed if request.reports else None,
     )
     return certified(export.round, result, parameters.items)

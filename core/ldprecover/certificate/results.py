@@ -144,29 +144,31 @@ class ImpossibleShareError(ParameterError):
         )
 
 
-def share_of_tickets(tickets: int, n: int) -> float:
-    """Return the share of the n reports that these tickets can admit. Raises ParameterError."""
-    if tickets >= n:
-        raise ParameterError(
-            f"malicious_tickets must be below the number of reports, {n:,}, not {tickets:,}"
-        )
-    return tickets / n
-
-
 def certificate_result(
     oracle: FrequencyOracle,
     tally: Tally,
-    malicious_share: float,
+    reports: ReportSource | None = None,
+    *,
+    malicious_share: float | None = None,
+    malicious_tickets: int | None = None,
     confidence: float,
     questions: Sequence[Question],
-    reports: ReportSource | None = None,
     seed: str | None = None,
 ) -> CertificateResult:
     """Return the certificate of a round with answers to questions.
 
-    It is from the `reports` and their `seed`, 128 bits in hex, or without these from the counts.
-    Raises ParameterError as `certify` does.
+    The share of malicious reports is given, or else is that of the tickets of malicious users. The
+    certificate is from the `reports` and their `seed`, 128 bits in hex, or without these from the
+    counts. Raises ParameterError as `certify` does, and for as many tickets as reports.
     """
+    if malicious_share is None:
+        malicious_tickets = malicious_tickets or 0
+        if malicious_tickets >= tally.n:
+            raise ParameterError(
+                f"malicious_tickets must be below the number of reports, {tally.n:,}, not "
+                f"{malicious_tickets:,}"
+            )
+        malicious_share = malicious_tickets / tally.n
     certificate = certify(
         oracle,
         tally if reports is None else reports,

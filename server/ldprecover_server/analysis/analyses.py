@@ -12,7 +12,11 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from ldprecover.certificate.results import CertificateResult, ImpossibleShareError
+from ldprecover.certificate.results import (
+    CertificateResult,
+    ImpossibleShareError,
+    certificate_result,
+)
 from ldprecover.errors import ParameterError
 from ldprecover.items import find_items
 from ldprecover.protocols import FrequencyOracle
@@ -445,20 +449,13 @@ class Analyses:
                     "reports: this server certifies from counts only; with scipy, the extra "
                     "certify, it reads the reports too"
                 )
-        questions = request.core_questions(self.rounds.items(round) if request.questions else ())
+        arguments = request.core_arguments(self.rounds.items(round) if request.questions else ())
         # From counts it is quick if it takes at most as long as one question over _QUICK_ITEMS
         # items, 0.1 seconds.
-        work = max(1, len(questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
+        work = max(1, len(request.questions)) * max(round.oracle.domain_size, _QUESTION_ITEMS)
         is_quick = not request.reports and work <= _QUICK_ITEMS
         return Analysis(
-            compute=partial(
-                tasks.certificate,
-                malicious_share=request.malicious_share,
-                malicious_tickets=request.malicious_tickets,
-                confidence=request.confidence,
-                questions=questions,
-                seed=seed,
-            ),
+            compute=partial(certificate_result, **arguments, seed=seed),
             result=CertificateResult,
             round=round,
             reads=request.reports,

@@ -8,12 +8,6 @@ import msgspec
 import numpy as np
 
 from ldprecover.certificate import certify
-from ldprecover.certificate.questions import Question
-from ldprecover.certificate.results import (
-    CertificateResult,
-    certificate_result,
-    share_of_tickets,
-)
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Recovery, RecoveryRequest, recover_tally
@@ -76,26 +70,6 @@ def alarms(
     """Return the alarms of a tally and, if they are available, of the reports."""
     raised = raise_alarms(oracle, tally, reports, rate=rate, canaries=canaries)
     return AlarmsResult(tally.n, reports is not None, raised)
-
-
-def certificate(
-    oracle: FrequencyOracle,
-    tally: Tally,
-    reports: ReportSource | None,
-    *,
-    malicious_share: float | None,
-    malicious_tickets: int | None,
-    confidence: float,
-    questions: tuple[Question, ...],
-    seed: str | None,
-) -> CertificateResult:
-    """Return a certificate, for a share of malicious reports or a number of tickets.
-
-    The round's `seed` splits the reports; without them it is None.
-    """
-    if malicious_share is None:
-        malicious_share = share_of_tickets(malicious_tickets or 0, tally.n)
-    return certificate_result(oracle, tally, malicious_share, confidence, questions, reports, seed)
 
 
 def verdict(

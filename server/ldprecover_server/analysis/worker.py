@@ -23,10 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from ldprecover import counting, plugins
+from ldprecover.certificate.results import certificate_result
 from ldprecover.errors import ParameterError
 from ldprecover.reports import ReportSource
 from ldprecover.types import Reports
-from ldprecover_server.analysis.tasks import Task, certificate, pack
+from ldprecover_server.analysis.tasks import Task, pack
 
 NICE = 10
 """The niceness of a worker, so that the server comes first when both want the processor."""
@@ -102,7 +103,7 @@ def _run_next(inbox: Inbox, connection: Connection, idle_bytes: int | None) -> i
     del message
     if task.reads and task.tally.n * task.oracle.hash_tests >= _NUMBA_HASHES:
         idle_bytes = _load(counting.load_fast_kernels, idle_bytes)
-    if task.reads and task.compute.func is certificate:
+    if task.reads and task.compute.func is certificate_result:
         idle_bytes = _load(_import_scipy, idle_bytes)
     _set_limits(limits, idle_bytes)
     kind, body = _run(task, inbox, connection)

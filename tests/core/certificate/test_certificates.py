@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ldprecover.certificate import Ahead, AmongFirst, Certificate, MoreThan, cer
 from ldprecover.certificate.certificates import _first_share
 from ldprecover.certificate.questions import parse_question
 from ldprecover.certificate.region import Region
-from ldprecover.certificate.results import certificate_result, share_of_tickets
+from ldprecover.certificate.results import certificate_result
 from ldprecover.protocols import FrequencyOracle
 
 D = 6
@@ -189,7 +190,9 @@ def test_answers_are_the_certificates() -> None:
         {"top": 2},
     ]
     questions = [parse_question(labels, each) for each in fields]
-    result = certificate_result(oracle, tally, 0.01, 0.9, questions)
+    result = certificate_result(
+        oracle, tally, malicious_share=0.01, confidence=0.9, questions=questions
+    )
     certificate, estimates = certify(oracle, tally, 0.01, 0.9), tally.frequencies(oracle)
     assert (result.n, result.events, result.seed, result.from_reports) == (n, 12, None, False)
     assert result.assumption == certificate.assumption
@@ -225,7 +228,9 @@ def test_answers_are_the_certificates() -> None:
 def test_answers_about_a_mean() -> None:
     oracle, tally = frequency_oracle("grr", 2.0, 2), tally_of([300, 700], 1_000)
     question = parse_question(("-1", "1"), {"mean_above": 0.25})
-    (answer,) = certificate_result(oracle, tally, 0.01, 0.9, [question]).answers
+    (answer,) = certificate_result(
+        oracle, tally, malicious_share=0.01, confidence=0.9, questions=[question]
+    ).answers
     certificate = certify(oracle, tally, 0.01, 0.9)
     assert (answer["lower"], answer["upper"]) == certificate.difference(1, 0)
     assert answer["tolerance"] == certificate.tolerance(Ahead(1, 0, by=0.25))
@@ -237,7 +242,9 @@ def test_claim_may_hold_at_a_smaller_share_than_assumed() -> None:
     oracle = frequency_oracle("oue", 1.0, D)
     tally = tally_of([14_917, 13_530, 12_143, 11_100, 11_100, 11_000], 40_000)
     questions = [parse_question("abcdef", each) for each in ({"top": 2}, {"ahead": [3, 4]})]
-    open_claim, noise = certificate_result(oracle, tally, 0.2, 0.95, questions).answers
+    open_claim, noise = certificate_result(
+        oracle, tally, malicious_share=0.2, confidence=0.95, questions=questions
+    ).answers
     assert not open_claim["certified"]
     assert 0 < open_claim["tolerance"] < 0.2
     assert noise["tolerance"] is None
@@ -259,9 +266,11 @@ def test_rejects_question_about_other_items(fields: dict[str, Any], words: str) 
 
 
 def test_share_of_tickets_is_below_one() -> None:
-    assert share_of_tickets(49, 50) == 0.98
+    oracle, tally = frequency_oracle("grr", 1.0, 5), Tally(np.full(5, 10), 50)
+    result = partial(certificate_result, oracle, tally, confidence=0.95, questions=())
+    assert result(malicious_tickets=49).malicious_share == 0.98
     with pytest.raises(ParameterError, match="below the number of reports, 50, not 50"):
-        share_of_tickets(50, 50)
+        result(malicious_tickets=50)
 
 
 @pytest.mark.parametrize("k", [1, D])
@@ -273,7 +282,9 @@ def test_nothing_is_certain_of_an_impossible_share(k: int) -> None:
     assert (ranking.certain, ranking.possible) == ((), tuple(range(D)))
     assert np.isnan([*certificate.total((1,)), *certificate.difference(1, 0)]).all()
     question = parse_question("abcdef", {"top": 1})
-    result = certificate_result(oracle, tally, 0.01, 0.95, [question])
+    result = certificate_result(
+        oracle, tally, malicious_share=0.01, confidence=0.95, questions=[question]
+    )
     assert (result.lower, result.upper, result.answers) == (None, None, [])
     assert result.least_malicious_share == certificate.least_malicious_share > 0.4
 
