@@ -52,7 +52,7 @@ class Visitor:
     def __init__(self, context: Any) -> None:
         self.context = context
         self.wrong: list[str] = []
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         context.on("console", lambda message: self.wrong.append(message.text))
         context.on("weberror", lambda error: self.wrong.append(str(error.error)))
 

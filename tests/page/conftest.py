@@ -142,7 +142,7 @@ def _new_context(browser: "Browser", **options: Any) -> "BrowserContext":
     context = browser.new_context(
         **{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **options}
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     return context
 
 
@@ -189,7 +189,7 @@ def expect(locator: "Locator") -> Any:
     """Playwright's waiting assertions; its `wait_for_function` violates the page's policy."""
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=15_000)  # a server's first worker takes seconds to start
+    expect.set_options(timeout=60_000)  # a fault ends a test late; a slow machine must not
     return expect(locator)
 
 
