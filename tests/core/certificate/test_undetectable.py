@@ -77,30 +77,6 @@ def test_many_other_items_equal_one_item_that_supports_no_target(
     assert result.gain == pytest.approx(highest - targets / d, abs=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("r", [1, 10])
-def test_gains_have_their_closed_forms(epsilon: float, r: int) -> None:
-    d, share = 102, 0.05
-    f, targets, e = np.full(d, 1 / d), range(r), np.exp(epsilon)
-
-    def gain(protocol: str) -> float:
-        return undetectable(frequency_oracle(protocol, epsilon, d), f, targets, share).gain
-
-    for protocol in ("oue", "olh", "sue"):
-        oracle = frequency_oracle(protocol, epsilon, d)
-        reach = (1 - oracle.q) / (oracle.p - oracle.q)
-        assert gain(protocol) == pytest.approx(share * (reach - r / d))
-    lost = (d - r) * min(share / (e - 1), (1 - share) / d)
-    assert gain("grr") == pytest.approx(share + lost - share * r / d)
-    k = frequency_oracle("ss", epsilon, d).fixed_size
-    assert k is not None
-    assert gain("ss") == pytest.approx(share * (1 + (d - r) / (k * (e - 1)) - r / d))
-    # A target of HR gains as if others averaged out, or little more; several gain more.
-    reach = (e + 1) / (e - 1)
-    assert gain("hr") >= share * (reach - r / d) - 1e-4
-    assert r > 1 or gain("hr") == pytest.approx(share * (reach - 1 / d), rel=0.02)
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_gain_takes_no_more_than_the_other_items_have(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 0.5, 60)

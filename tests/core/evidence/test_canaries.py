@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from ldprecover import (
     GRR,
@@ -14,7 +13,7 @@ from ldprecover import (
     frequency_oracle,
     recover,
 )
-from ldprecover.distributions import binomial_law, sum_law
+from ldprecover.distributions import sum_law
 from ldprecover.evidence.alarms import Alarm, raise_alarms
 from ldprecover.evidence.canaries import CanaryShift, canary_shift
 from ldprecover.items import MAX_CANARIES
@@ -36,24 +35,6 @@ def alarm(oracle: FrequencyOracle, tally: Tally, rate: float = 1e-3) -> Alarm:
     alarms = raise_alarms(oracle, tally, rate=rate, canaries=CANARIES)
     (one,) = (each for each in alarms if each.name == "canaries")
     return one
-
-
-@pytest.mark.parametrize("n", [1, 5, 1_000, 40_000])
-@pytest.mark.parametrize(("k", "q"), [(1, 0.3), (3, 0.05), (10, 0.4)])
-def test_law_of_a_sum_agrees_with_the_binomial_one(n: int, k: int, q: float) -> None:
-    first, law = sum_law(binomial_law(k, q), n)
-    exact = stats.binom(n * k, q)
-    values = first + np.arange(law.size)
-    np.testing.assert_allclose(law, exact.pmf(values), atol=1e-12)
-    assert exact.cdf(first - 1) + exact.sf(values[-1]) < 1e-15
-
-
-def test_the_law_of_a_sum_knows_what_cannot_be() -> None:
-    first, law = sum_law(np.array([0.5, 0.0, 0.5]), 6)  # each number is 0 or 2
-    expected = np.zeros(13)
-    expected[::2] = stats.binom(6, 0.5).pmf(np.arange(7))
-    assert first == 0
-    np.testing.assert_allclose(law, expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("bits", [0, D], ids=["none", "all"])

@@ -20,7 +20,6 @@ from ldprecover import (
     LLH,
     OUE,
     SS,
-    Estimates,
     FrequencyOracle,
     ParameterError,
     ReportError,
@@ -243,16 +242,6 @@ def test_parameters_of_numpy_become_pythons(oracle: FrequencyOracle) -> None:
     again = frequency_oracle(oracle.protocol, epsilon, typed.int64(D), *own)
     assert (repr(again), type(again.domain_size)) == (repr(oracle), int)
     assert type(Tally(np.zeros(D, int), typed.uint8(0)).n) is int
-
-
-def test_estimates_are_finite_vectors_of_the_same_items() -> None:
-    f = np.array([0.5, 0.5])
-    whole: Any = [1, 0]
-    assert Estimates(whole, f.astype("f4"), typed.int8(3), None).frequencies.dtype == np.float64
-    cases: list[Any] = [(f, f[:1], 3), (f, -f, 3), ([np.nan, 1], f, 3), (["1", "2"], f, 3)]
-    for frequencies, errors, n in [*cases, (f, f, 0), (f, f, 2.0), (f, [f, f], 3)]:
-        with pytest.raises(ParameterError):
-            Estimates(frequencies, errors, n, None)
 
 
 def test_tables_of_floats_are_named_reports_and_users_are_whole() -> None:

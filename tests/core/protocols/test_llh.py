@@ -133,26 +133,6 @@ def test_rejects_a_range_that_is_no_prime_or_too_large(d: int, g: int, message: 
         LLH(1.0, d, g)
 
 
-def test_the_laws_of_several_items_are_those_of_reports() -> None:
-    oracle, rng = LLH(1.0, 60, 3), np.random.default_rng(3)
-    hits = oracle.laws.hits
-    assert hits is not None
-    for items in ([7], [0, 1], [0, 1, 2], [4, 31, 50]):
-        law = hits.nonholder_law(np.array(items))
-        span = {
-            int(np.dot(row, 3 ** np.arange(4)))
-            for weights in itertools.product(range(3), repeat=len(items))
-            if sum(weights) % 3 == 1
-            for row in [np.array(weights) @ (np.array(items)[:, None] // 3 ** np.arange(4)) % 3]
-        }
-        assert (law is None) == any(v < 60 and v not in items for v in span), items
-        if law is not None:
-            other = next(v for v in range(59, 0, -1) if v not in items)
-            reports = oracle.perturb(np.full(20_000, other), rng)
-            counted = oracle.supports(reports, np.array(items)).sum(axis=1)
-            assert_follows(np.bincount(counted, minlength=len(items) + 1), law)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("targets", [[3], [0, 1], [5, 40, 77], list(range(5, 102, 10))])
 @pytest.mark.parametrize("g", [2, 3, 5])
