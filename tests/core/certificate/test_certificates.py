@@ -78,9 +78,10 @@ def test_claim_holds_from_the_least_share_to_its_tolerance(
     certificate = certify(*round, 0.0)
     least, tolerance = certificate.least_malicious_share, certificate.tolerance(claim)
     assert least == 0 or certificate.evidence.region(least) is None
-    after = certificate.evidence.region(min(least + 1e-8, 1 - 1e-12))
+    region = certificate.evidence.region(min(least + 2.0**-30, 1 - 1e-12))
+    is_open = region is not None and not claim.holds(region)
+    assert (tolerance is None) is is_open
     if tolerance is None:
-        assert after is None or not claim.holds(after)
         return
     assert tolerance >= least
     region = certificate.evidence.region(tolerance)
@@ -186,6 +187,18 @@ def test_answers_about_a_mean() -> None:
     assert answer["estimate"] == pytest.approx(0.4 / math.tanh(1))
 
 
+def test_ends_of_answers_are_possible_values() -> None:
+    """Of a share of which nothing is known."""
+    oracle, tally = frequency_oracle("oue", 1.0, D), tally_of([15_000] + [12_000] * 5, 40_000)
+    fields: list[dict[str, Any]] = [{"items": [1, 2]}, {"ahead": [0, 1]}]
+    questions = [parse_question("abcdef", each) for each in fields]
+    ends = [
+        (each["lower"], each["upper"])
+        for each in certificate_result(oracle, tally, 0.99, 0.95, questions).answers
+    ]
+    assert ends == [(0, 1), (-1, 1)]
+
+
 def test_claim_may_hold_at_a_smaller_share_than_assumed() -> None:
     oracle = frequency_oracle("oue", 1.0, D)
     tally = tally_of([14_917, 13_530, 12_143, 11_100, 11_100, 11_000], 40_000)
@@ -257,6 +270,7 @@ def test_region_of_a_share_is_kept() -> None:
         ({"malicious_share": float("nan")}, "malicious_share"),
         ({"confidence": 0.49}, "confidence must be at least 0.5 and below 1"),
         ({"confidence": 1.0}, "confidence"),
+        ({"confidence": "high"}, "confidence must be at least 0.5"),
         ({"reports": tally_of(D * [0], 0)}, "at least one report"),
     ],
 )

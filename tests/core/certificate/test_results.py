@@ -50,6 +50,10 @@ UNPROVEN = {"certified": False, "tolerance": None}
             ),
         ),
         (
+            UNPROVEN | {"ahead": [0, 1], "estimate": 0.0},
+            "Not certified, and not so among the numbers as collected: a is ahead of b.",
+        ),
+        (
             UNPROVEN | {"top": 2, "items": [1, 2]},
             (
                 "The first 2 are b and \u2068\u05d0\u2069 among the numbers as collected, but this "
@@ -57,7 +61,7 @@ UNPROVEN = {"certified": False, "tolerance": None}
             ),
         ),
         (
-            UNPROVEN | {"mean_above": 0.3, "estimate": 0.2},
+            UNPROVEN | {"mean_above": 0.3, "estimate": 0.3},
             "Not certified, and not so among the numbers as collected: The mean is above 0.3.",
         ),
         (

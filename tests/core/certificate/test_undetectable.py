@@ -1,6 +1,7 @@
 """The largest gain that no test detects: by linear programming over all reports, in closed form."""
 
 import itertools
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from scipy.optimize import linprog
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.certificate.undetectable import undetectable
-from ldprecover.protocols import LLH, PROTOCOLS
+from ldprecover.protocols import LLH, OUE, PROTOCOLS
+from ldprecover.protocols.laws import Laws
 
 
 def report_laws(oracle: FrequencyOracle) -> np.ndarray:
@@ -77,6 +79,29 @@ def test_many_other_items_equal_one_item_that_supports_no_target(
     assert result.gain == pytest.approx(highest - targets / d, abs=1e-9)
 
 
+@pytest.mark.parametrize(("epsilon", "least"), [(0.5, 16), (1.0, 18)])
+def test_sixteen_items_or_more_average_out(epsilon: float, least: int) -> None:
+    """More at a large epsilon: their part in a report's likelihood must be faint."""
+    for number in (least - 1, least):
+        oracle, share = OUE(epsilon, number + 1), 0.05
+        gain = undetectable(oracle, np.full(number + 1, 1 / (number + 1)), [3], share).gain
+        average = share * ((1 - oracle.q) / (oracle.p - oracle.q) - 1 / (number + 1))
+        assert (gain == pytest.approx(average)) is (number == least)
+        assert gain <= average * (1 + 1e-9)
+
+
+def test_ratio_follows_from_p_and_q_where_no_law_is_known() -> None:
+    @dataclass(frozen=True)
+    class Plain(OUE):
+        @property
+        def laws(self) -> Laws:
+            return replace(super().laws, likelihood_ratio=None)
+
+    f = np.full(40, 1 / 40)
+    plain, known = (undetectable(kind(1.0, 40), f, [3, 4], 0.05) for kind in (Plain, OUE))
+    assert (plain.gain, plain.floor) == pytest.approx((known.gain, known.floor))
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_gain_takes_no_more_than_the_other_items_have(protocol: str) -> None:
     oracle = frequency_oracle(protocol, 0.5, 60)
@@ -93,9 +118,10 @@ def test_rejects_what_does_not_fit() -> None:
         undetectable(oracle, f, [1], 1.0)
     with pytest.raises(ParameterError, match="frequencies must be 20 numbers of at least 0"):
         undetectable(oracle, f[:-1], [1], 0.1)
-    for wrong in (0.99 * f, f * np.append(-1, np.full(19, 21 / 19))):
+    for wrong in ((1 + 1.5e-6) * f, f * np.append(-1, np.full(19, 21 / 19))):
         with pytest.raises(ParameterError, match="frequencies must be 20 numbers of at least 0"):
             undetectable(oracle, wrong, [1], 0.1)
+    undetectable(oracle, (1 + 7e-7) * f, [1], 0.1)
     with pytest.raises(ParameterError, match="from 0 to 19, not 20"):
         undetectable(oracle, f, [20], 0.1)
 
