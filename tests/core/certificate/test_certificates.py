@@ -192,11 +192,10 @@ def test_ends_of_answers_are_possible_values() -> None:
     oracle, tally = frequency_oracle("oue", 1.0, D), tally_of([15_000] + [12_000] * 5, 40_000)
     fields: list[dict[str, Any]] = [{"items": [1, 2]}, {"ahead": [0, 1]}]
     questions = [parse_question("abcdef", each) for each in fields]
-    ends = [
-        (each["lower"], each["upper"])
-        for each in certificate_result(oracle, tally, 0.99, 0.95, questions).answers
-    ]
-    assert ends == [(0, 1), (-1, 1)]
+    result = certificate_result(
+        oracle, tally, malicious_share=0.99, confidence=0.95, questions=questions
+    )
+    assert [(each["lower"], each["upper"]) for each in result.answers] == [(0, 1), (-1, 1)]
 
 
 def test_claim_may_hold_at_a_smaller_share_than_assumed() -> None:
