@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from ldprecover import OLH, OUE
 from ldprecover.crafting import EncodingCrafter, crafter_of
-from ldprecover.protocols.bit_rows import padded_rows
 from ldprecover.protocols.description import Traits
+from ldprecover.protocols.unary import padded_rows
 from ldprecover.types import Reports
 
 

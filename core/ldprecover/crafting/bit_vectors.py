@@ -15,8 +15,8 @@ from ldprecover.crafting.crafter import (
     support_of_targets,
 )
 from ldprecover.distributions import binomial_law, log_choose
-from ldprecover.protocols.bit_rows import padded_rows, rows_of_lowest_keys
 from ldprecover.protocols.laws import SizeLaw
+from ldprecover.protocols.unary import padded_rows, rows_of_lowest_keys
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt8Array
 
 _LIKELY = 1e-18  # less likely numbers of ones are left out of an expectation

@@ -54,7 +54,7 @@ def test_padding_is_the_same_in_blocks_as_in_one_piece(monkeypatch: pytest.Monke
     oracle = OUE(1.0, 30)
     chosen_items = np.broadcast_to([4, 7], (100, 2))
     whole = crafter_of(oracle).craft(chosen_items, rng())
-    monkeypatch.setattr("ldprecover.protocols.bit_rows._CELLS", 90)
+    monkeypatch.setattr("ldprecover.protocols.unary._CELLS", 90)
     assert np.array_equal(crafter_of(oracle).craft(chosen_items, rng()), whole)
 
 
