@@ -1,5 +1,6 @@
 """A server that stops while submissions wait or a verdict is computed, and uploads that stall."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -27,8 +28,10 @@ def test_stopping_server_stores_waiting_submissions(
     server = start_server(first=limited("QUEUE_REQUESTS", 9))
     clients = Clients(server, server.open_round(domain_size=100)["id"], connections=10)
 
+    answered = asyncio.Event()
+
     async def stop(http: httpx.AsyncClient) -> None:
-        await clients.until(1)
+        await answered.wait()
         server.signal(number)
         while is_listening(server):
             pass
@@ -36,7 +39,7 @@ def test_stopping_server_stores_waiting_submissions(
 
     with closing(sqlite3.connect(server.database, isolation_level=None)) as lock:
         lock.execute("BEGIN IMMEDIATE")
-        clients.submit(distinct_submissions(10, 100), stop)
+        clients.submit(distinct_submissions(10, 100), stop, on_answer=lambda _: answered.set())
     assert (len(clients.answered(202)), len(clients.answered(503))) == (9, 1)
     assert server.wait() == -number
     assert "Traceback" not in server.log.read_text()

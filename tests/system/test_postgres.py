@@ -27,8 +27,7 @@ pytestmark = pytest.mark.postgres
 
 PASSWORD = "a-password-of-the-environment"
 
-SUBMISSIONS = distinct_submissions(900, 2_000)
-REPORTS = sum(len(submission.items) for submission in SUBMISSIONS)
+SUBMISSIONS, REPORTS = distinct_submissions(300, 600), 600
 
 
 @pytest.fixture
@@ -69,10 +68,8 @@ def resend_until_answered(clients: Clients, submissions: list[Submission]) -> No
 
 
 def check_every_report_once(clients: Clients) -> None:
-    """All 900 submissions are counted, by the tallies and in the segments, and no report twice."""
-    expected = np.zeros(2_000, dtype=np.int64)
-    expected[:REPORTS] = 1
-    assert np.array_equal(clients.counts, expected)
+    """All submissions are counted, by the tallies and in the segments, and no report twice."""
+    assert clients.counts.tolist() == REPORTS * [1]
     assert np.array_equal(
         np.sort(stored_reports(clients.server, clients.round_id)), np.arange(REPORTS)
     )
@@ -109,7 +106,7 @@ def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None
 
 
 def test_killed_worker_is_replaced_without_loss(pair: ServerProcess) -> None:
-    clients = Clients(pair, pair.open_round(domain_size=2_000)["id"], connections=32)
+    clients = Clients(pair, pair.open_round(domain_size=REPORTS)["id"], connections=32)
     victim = workers_of(pair)[0]
 
     def kill(answered: int) -> None:
@@ -145,7 +142,7 @@ def test_no_child_process_has_a_secret_in_its_environment(pair: ServerProcess) -
 def test_stopping_workers_store_waiting_submissions(start_server: StartServer, url: str) -> None:
     """A commit is held until nobody listens any more."""
     server = start_server(url, workers=2)
-    clients = Clients(server, server.open_round(domain_size=2_000)["id"], connections=10)
+    clients = Clients(server, server.open_round(domain_size=REPORTS)["id"], connections=10)
     waiting = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
         "wait_event_type = 'Lock'"
