@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ldprecover.lazy_names import lazy_getattr
 from ldprecover_attacker.arguments import AGAINST
 from ldprecover_attacker.base import MODELS, Attack, AttackPlan, ItemAttack, ModelledAttack
+from ldprecover_attacker.cancel import Cancel
 from ldprecover_attacker.catalogue import ATTACKS, attack_options, make_attack
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.functions import attack_class
@@ -40,6 +41,7 @@ __all__ = [
     "AttackPlan",
     "Campaign",
     "CampaignResult",
+    "Cancel",
     "FormCampaign",
     "InputPoisoning",
     "ItemAttack",

@@ -8,6 +8,7 @@ from typing import Any
 from ldprecover import ParameterError
 from ldprecover._checks import check_whole, did_you_mean, plugin_hint
 from ldprecover_attacker.base import Attack
+from ldprecover_attacker.cancel import Cancel
 from ldprecover_attacker.combined import InputPoisoning, Several
 from ldprecover_attacker.mimicry import Mimicry
 from ldprecover_attacker.subsets import APA, MGAA
@@ -16,7 +17,7 @@ from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 
 ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack
-    for attack in (AA, APA, APA2, Joint, MGA, MGAA, MLA, Manip, Mimicry, RIA, RPA)
+    for attack in (AA, APA, APA2, Cancel, Joint, MGA, MGAA, MLA, Manip, Mimicry, RIA, RPA)
 }
 """Name to class."""
 

@@ -11,6 +11,7 @@ import numpy as np
 from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import real
 from ldprecover.crafting import DEFAULT_SEARCH, Strategy, crafter_of
+from ldprecover.distributions import binomial_law
 from ldprecover.items import find_items, isolated, quoted, whole
 from ldprecover.types import FloatArray, Int64Array, Rng
 from ldprecover_attacker.arguments import check_against, check_search
@@ -186,7 +187,8 @@ class APA2(TargetedAttack):
                 "as many items as an"
                 f" honest one, which is {oracle.laws.mean_size:.3g} on average"
             )
-        return AttackPlan(*crafter_of(oracle).coin_reports(targets, self.rate, self.search))
+        law = binomial_law(targets.size, self.rate)
+        return AttackPlan(*crafter_of(oracle).hit_reports(targets, law, self.search))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from ldprecover import OLH, FrequencyOracle, frequency_oracle
-from ldprecover.crafting import crafter_of
+from ldprecover.crafting import DEFAULT_SEARCH, crafter_of
 from ldprecover.crafting.crafter import Crafter
 from ldprecover.protocols import LLH, PROTOCOLS
 from ldprecover_attacker import (
@@ -18,6 +18,7 @@ from ldprecover_attacker import (
     RIA,
     RPA,
     Attack,
+    Cancel,
     InputPoisoning,
     ItemAttack,
     Joint,
@@ -25,6 +26,7 @@ from ldprecover_attacker import (
     Mimicry,
     Several,
 )
+from ldprecover_attacker.cancel import pair_moments
 
 NO_ROOM = "in a report that supports as many items as an honest one"
 TOO_FEW_ITEMS = "apa can hide no target"
@@ -34,9 +36,9 @@ searches = st.integers(1, 30)
 models = st.sampled_from(MODELS)
 
 
-def tosses_coins(oracle: FrequencyOracle) -> bool:
-    """Return whether APA2 has reports of this protocol."""
-    return type(crafter_of(oracle)).coin_reports is not Crafter.coin_reports
+def aims_at_numbers(oracle: FrequencyOracle) -> bool:
+    """Return whether APA2 and Cancel have reports of this protocol."""
+    return type(crafter_of(oracle)).hit_reports is not Crafter.hit_reports
 
 
 def has_room_together(oracle: FrequencyOracle, r: int) -> bool:
@@ -59,8 +61,13 @@ def refusal(attack: Attack, oracle: FrequencyOracle) -> str | None:
         return None
     if isinstance(attack, APA2) and oracle.fixed_size == 1:
         return f"a {oracle.protocol} report supports one item"
-    if isinstance(attack, APA2) and not tosses_coins(oracle):
-        return r"lacks .*reports crafted by coins"
+    if isinstance(attack, APA2 | Cancel) and not aims_at_numbers(oracle):
+        return "lacks reports that support a chosen number of targets"
+    if isinstance(attack, Cancel):
+        targets = attack.target_indices(oracle.domain_size)
+        laws = crafter_of(oracle).hit_laws(targets, DEFAULT_SEARCH)
+        moments = (laws @ pair_moments(oracle, targets.size)).round(12)
+        return None if moments.min() <= 0 <= moments[-1] else "cancel the pairs of these targets"
     if isinstance(attack, APA2):
         return (
             NO_ROOM
@@ -107,6 +114,7 @@ def item_attacks(draw: st.DrawFn, d: int) -> ItemAttack:
                 MGAA(targets, each, search=search),
                 APA(targets, each, search=search),
                 APA2(targets, rate=draw(st.floats(0.01, 0.99)), search=search),
+                Cancel(targets),
                 Joint(
                     targets,
                     rate=draw(st.none() | st.floats(0, 1)),

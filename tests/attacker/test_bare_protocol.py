@@ -26,7 +26,7 @@ def of_name(name: str) -> Attack:
     return make_attack(name, targets=[1, 2] if "targets" in attack_options(name) else None)
 
 
-@pytest.mark.parametrize("name", ["rpa", "apa2", "joint"])
+@pytest.mark.parametrize("name", ["rpa", "apa2", "cancel", "joint"])
 def test_attack_beyond_encoded_items_names_the_protocol(name: str) -> None:
     for attack in (of_name(name), Several([of_name(name), of_name("ria")])):
         with pytest.raises(ParameterError, match=r"^bare lacks .*reports"):

@@ -50,7 +50,7 @@ def test_a_name_and_options_make_the_attack(
         (
             "mpa",
             {},
-            "one of aa, apa, apa2, joint, manip, mga, mga-a, mimicry, mla, ria, rpa, not 'mpa'",
+            "one of aa, apa, apa2, cancel, joint, manip, mga, mga-a, mimicry, mla, ria, rpa, not",
         ),
         ("mga", {}, "mga needs targets"),
         (

@@ -1,4 +1,4 @@
-"""MGA-A, APA and APA2: subsets of the targets, honest sizes, coins."""
+"""MGA-A, APA, APA2 and Cancel: subsets of the targets, honest sizes, coins."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy import stats
 from tests.randomness import rng
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError
-from ldprecover_attacker import APA, APA2, MGAA, Attack, SubsetAttack
+from ldprecover_attacker import APA, APA2, MGAA, Attack, Cancel, SubsetAttack
 
 TARGETS = tuple(range(5, 105, 10))
 GRR_, OUE_, OLH_ = GRR(0.5, 102), OUE(0.5, 102), OLH(0.5, 102, 3)
@@ -60,10 +60,11 @@ def test_subsets_are_uniform() -> None:
         (OLH_, APA(TARGETS, search=300)),
         (OUE(1.0, 490), APA(TARGETS)),
         (OUE_, APA2(TARGETS)),
+        (OUE_, Cancel(TARGETS)),
     ],
     ids=repr,
 )
-def test_sizes_of_apa_and_apa2_are_honest(oracle: FrequencyOracle, attack: Attack) -> None:
+def test_sizes_of_pattern_attacks_are_honest(oracle: FrequencyOracle, attack: Attack) -> None:
     """10,000 reports, chi-square: 1e-9; a law that is off by 12 % of itself is missed once in 100.
 
     A search of 300 OLH seeds finds all but the rarest sizes.

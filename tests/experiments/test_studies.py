@@ -61,7 +61,7 @@ def test_every_attack_runs_against_every_method() -> None:
 
     The two methods that take half a second run against one attack and none.
     """
-    attacks = ["none", *(name for name in ATTACKS if name not in ("apa2", "joint"))]
+    attacks = ["none", *(name for name in ATTACKS if name not in ("apa2", "cancel", "joint"))]
     slow = ["auto", "unmix"]
     methods = [name for name in METHODS if name not in ("em", *slow)]
     for each in (
@@ -69,7 +69,7 @@ def test_every_attack_runs_against_every_method() -> None:
     ):
         assert np.isfinite(each.mse)
     result = study(protocols=["grr", "olh"], attacks=attacks, methods=methods).run()
-    assert len(result.cells) == 2 * (len(ATTACKS) - 1)
+    assert len(result.cells) == 2 * (len(ATTACKS) - 2)
     assert result.methods == ["genuine", "poisoned", *methods]
     refused = {outcome.method for outcome in result.outcomes if np.isnan(outcome.mse)}
     assert {"fiad", "diffstats"} <= refused  # under GRR

@@ -59,8 +59,8 @@ def demo(
     attack: Annotated[
         str,
         Option(
-            help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, "
-            "manip, mla and rpa distort everything.",
+            help="mga, mga-a, apa, apa2, cancel, mimicry and ria raise targets; joint frames them; "
+            "aa, manip, mla and rpa distort everything.",
             metavar="NAME",
             autocompletion=completion.attacks,
         ),

@@ -50,8 +50,8 @@ def attack(
     name: Annotated[
         str,
         Argument(
-            help="mga, mga-a, apa, apa2, mimicry and ria raise targets; joint frames them; aa, "
-            "manip, mla and rpa distort everything.",
+            help="mga, mga-a, apa, apa2, cancel, mimicry and ria raise targets; joint frames them; "
+            "aa, manip, mla and rpa distort everything.",
             metavar="ATTACK",
             autocompletion=completion.attacks,
         ),

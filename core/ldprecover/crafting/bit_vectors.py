@@ -14,7 +14,7 @@ from ldprecover.crafting.crafter import (
     Strategy,
     support_of_targets,
 )
-from ldprecover.distributions import binomial_law, log_choose
+from ldprecover.distributions import log_choose
 from ldprecover.protocols.laws import SizeLaw
 from ldprecover.protocols.unary import padded_rows, rows_of_lowest_keys
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt8Array
@@ -72,24 +72,26 @@ class BitCrafter(Crafter):
         sizes = np.arange(law.size)
         return float(law @ np.minimum(sizes, r)), float(law @ np.maximum(sizes - r, 0))
 
-    def coin_reports(self, targets: Int64Array, rate: float, search: int) -> CraftedReports:
-        """Return reports of an honest size k: h of r targets, and k - h others.
+    def hit_laws(self, targets: Int64Array, search: int) -> FloatArray:
+        """Return the laws of the goals, clipped to what k ones and d - r others allow."""
+        r, law = targets.size, self._sizes.probabilities()
+        sizes = np.flatnonzero(law > _LIKELY)
+        hits = _possible(np.arange(r + 1)[:, None], sizes, r, self.oracle.domain_size)
+        return np.stack([np.bincount(row, law[sizes], r + 1) for row in hits])
 
-        h from Binomial(r, rate) is clipped to what k ones and d - r others allow.
-        """
-        r, d, honest_sizes = targets.size, self.oracle.domain_size, self._sizes
+    def hit_reports(self, targets: Int64Array, law: FloatArray, search: int) -> CraftedReports:
+        """Return reports of an honest size k: h of r targets, and k - h others."""
+        d, honest_sizes = self.oracle.domain_size, self._sizes
 
         def craft(m: int, rng: Rng) -> Reports:
             sizes = honest_sizes.draw(m, rng)
-            hits = _possible(rng.binomial(r, rate, size=m), sizes, r, d)
+            hits = _possible(rng.choice(law.size, m, p=law), sizes, targets.size, d)
             return _rows_of_hits(targets, hits, sizes, d, rng)
 
         def support(m: int) -> FloatArray:
-            law, coins = honest_sizes.probabilities(), binomial_law(r, rate)
-            sizes, hit_goals = np.flatnonzero(law > _LIKELY), np.flatnonzero(coins > _LIKELY)
-            hits = _possible(hit_goals[:, None], sizes, r, d)
-            mean = float(coins[hit_goals] @ hits @ law[sizes])
-            return support_of_targets(d, targets, mean, float(law @ np.arange(law.size)) - mean)
+            mean = float(law @ self.hit_laws(targets, search) @ np.arange(law.size))
+            sizes = honest_sizes.probabilities()
+            return support_of_targets(d, targets, mean, float(sizes @ np.arange(d + 1)) - mean)
 
         return craft, support
 

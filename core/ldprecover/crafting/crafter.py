@@ -48,8 +48,9 @@ DEFAULT_STRATEGY = Strategy()
 CraftedReports = tuple[Callable[[int, Rng], Reports], Callable[[int], FloatArray]]
 """A function of m and a generator that makes m reports, and one of m that returns their pi."""
 
+
 CRAFTED_LAW = "a law of crafted reports that is the same for all items"
-COINS = "reports crafted by coins"
+HIT_REPORTS = "reports that support a chosen number of targets"
 ENCODED_LAW = "a law of encoded reports"
 JOINT_REPORTS = "reports that support a set together or not at all"
 DISPLACED_LAW = (
@@ -81,7 +82,7 @@ class Crafter(ABC):
 
     @property
     def coin_capacity(self) -> float:
-        """The number of targets that `coin_reports` support without standing out, on average."""
+        """The number of targets that `hit_reports` support without standing out, on average."""
         return math.inf
 
     @property
@@ -140,12 +141,21 @@ class Crafter(ABC):
         hits = self.expected_hits(r, strategy, m)
         return support_of_kinds(included, r, *required(hits, self.oracle.protocol, CRAFTED_LAW))
 
-    def coin_reports(self, targets: Int64Array, rate: float, search: int) -> CraftedReports:
-        """Return reports that are honest but for the targets: each is supported with this rate.
+    def hit_laws(self, targets: Int64Array, search: int) -> FloatArray:
+        """Return for each goal, 0 to r, the law of how many targets its reports support.
 
-        Raises ParameterError for a protocol without such reports.
+        These are `hit_reports`; the result is (r + 1, r + 1). Raises ParameterError for a protocol
+        without such reports.
         """
-        return required(None, self.oracle.protocol, COINS)
+        return required(None, self.oracle.protocol, HIT_REPORTS)
+
+    def hit_reports(self, targets: Int64Array, law: FloatArray, search: int) -> CraftedReports:
+        """Return reports that are honest but for the targets, of which they support their goal.
+
+        `law` is that of the goals, 0 to r. Reports support the nearest number that can be made.
+        Raises ParameterError as `hit_laws` does.
+        """
+        return required(None, self.oracle.protocol, HIT_REPORTS)
 
     def joint_reports(
         self, targets: Int64Array, rate: float, fixed_item: int | None

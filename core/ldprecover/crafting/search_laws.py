@@ -51,8 +51,8 @@ def sized_means(r: int, d: int, g: int, budget: int, sizes: SizeLaw | int) -> tu
     return hits, mean + float((bucket_sizes(seeds, buckets, d, g) - aims).mean()) - hits
 
 
-def hits_near(r: int, g: int, budget: int, goal: int) -> float:
-    """Return the mean of the value nearest to `goal` among `budget` Binomial(r, 1/g) ones.
+def law_near(r: int, g: int, budget: int, goal: int) -> FloatArray:
+    """Return the law of the value nearest to `goal` among `budget` Binomial(r, 1/g) ones.
 
     Of two values as near, the smaller is taken.
     """
@@ -61,8 +61,9 @@ def hits_near(r: int, g: int, budget: int, goal: int) -> float:
     beyond = np.clip(
         1.0 - np.cumsum(binomial_law(r, 1 / g)[order]), 0.0, 1.0
     )  # P(one value is further than this one)
-    best = -np.diff(beyond**budget, prepend=1.0)
-    return float(best @ hits[order])
+    law = np.empty(r + 1)
+    law[order] = -np.diff(beyond**budget, prepend=1.0)
+    return law
 
 
 def _at_most(r: int, g: int) -> FloatArray:

@@ -15,7 +15,7 @@ from ldprecover.crafting.crafter import (
     Strategy,
     support_of_targets,
 )
-from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
+from ldprecover.crafting.search_laws import exhaustive_hits, law_near, most_hits, sized_means
 from ldprecover.crafting.seed_search import (
     exhaustive_seeds,
     fullest_buckets,
@@ -24,7 +24,6 @@ from ldprecover.crafting.seed_search import (
     seeds_near,
 )
 from ldprecover.crafting.size_search import sized_bucket, sized_seeds
-from ldprecover.distributions import binomial_law
 from ldprecover.errors import ParameterError
 from ldprecover.protocols.olh import OLH, SEEDS
 from ldprecover.types import FloatArray, Int64Array, Reports, Rng, UInt32Array
@@ -85,24 +84,27 @@ class SeedCrafter(HashCrafter):
             return exhaustive_hits(r, g, m), rest
         return most_hits(r, g, int(search)), rest
 
-    def coin_reports(self, targets: Int64Array, rate: float, search: int) -> CraftedReports:
-        """Return random buckets, and seeds that hash h targets there, h from Binomial(r, rate).
+    def hit_laws(self, targets: Int64Array, search: int) -> FloatArray:
+        r, g = targets.size, self.oracle.hash_range
+        return np.stack([law_near(r, g, search, goal) for goal in range(r + 1)])
+
+    def hit_reports(self, targets: Int64Array, law: FloatArray, search: int) -> CraftedReports:
+        """Return random buckets, and seeds that hash h targets there.
 
         It is the seed with the number nearest to h among `search` random ones; of two as near, the
         one with fewer hits.
         """
-        r, d, g = targets.size, self.oracle.domain_size, self.oracle.hash_range
+        d, g = self.oracle.domain_size, self.oracle.hash_range
 
         def craft(m: int, rng: Rng) -> Reports:
-            hit_goals = rng.binomial(r, rate, size=m)
+            hit_goals = rng.choice(law.size, m, p=law)
             buckets: UInt32Array = rng.integers(g, size=m, dtype=np.uint32)
             seeds = seeds_near(hit_goals, buckets, targets.astype(np.uint32), g, search, rng)
             return self.oracle.reports(seeds, buckets)
 
         def support(m: int) -> FloatArray:
-            near = [hits_near(r, g, search, goal) for goal in range(r + 1)]
-            hits = float(binomial_law(r, rate) @ near)
-            return support_of_targets(d, targets, hits, (d - r) * (1 / g))
+            mean = float(law @ self.hit_laws(targets, search) @ np.arange(law.size))
+            return support_of_targets(d, targets, mean, (d - targets.size) * (1 / g))
 
         return craft, support
 

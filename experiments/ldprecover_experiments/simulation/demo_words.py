@@ -38,6 +38,11 @@ _ATTACKS: Mapping[str, AttackWords] = {
         "Malicious users toss a coin for each target in otherwise honest reports, to raise the "
         "targets without a pattern. The attacker needs to know the targets.",
     ),
+    "cancel": AttackWords(
+        "raise targets, with no pairs of them",
+        "Malicious users each support a random part of the targets, of one of two sizes, so that "
+        "pairs of targets go together as by chance. The attacker needs to know the targets.",
+    ),
     "joint": AttackWords(
         "frame targets as attacked",
         "Malicious users support all targets together or none of them, to have a recovery take "

@@ -12,6 +12,7 @@ from tests.toy_protocols import Bare, Subsets
 from ldprecover import OUE, FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.crafting import Aim, Strategy, crafter_of
 from ldprecover.crafting.crafter import Crafter
+from ldprecover.distributions import binomial_law
 from ldprecover.protocols import PROTOCOLS
 from ldprecover.testing.tolerances import assert_counts
 from ldprecover.types import FloatArray, Reports
@@ -63,11 +64,12 @@ def test_crafted_reports_support_what_is_expected(
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_reports_by_coins_support_what_is_expected(oracle: FrequencyOracle, rate: float) -> None:
     crafter, targets = crafter_of(oracle), np.array([5, 0, 17, 11])
-    if type(crafter).coin_reports is Crafter.coin_reports:
-        with pytest.raises(ParameterError, match=f"^{oracle.protocol} lacks reports crafted by"):
-            crafter.coin_reports(targets, rate, 20)
+    law = binomial_law(4, rate)
+    if type(crafter).hit_reports is Crafter.hit_reports:
+        with pytest.raises(ParameterError, match=f"^{oracle.protocol} lacks reports that support"):
+            crafter.hit_reports(targets, law, 20)
         return
-    craft, support = crafter.coin_reports(targets, rate, 20)
+    craft, support = crafter.hit_reports(targets, law, 20)
     assert_expected(oracle, craft(M, rng()), support(M))
 
 
@@ -93,7 +95,7 @@ def test_reports_of_a_fixed_size_keep_it() -> None:
             )
     for reports in (
         crafter_of(oracle).uniform_reports(50, rng()),
-        crafter_of(oracle).coin_reports(np.arange(8), 0.9, 20)[0](50, rng()),
+        crafter_of(oracle).hit_reports(np.arange(8), np.ones(9) / 9, 20)[0](50, rng()),
     ):
         assert (oracle.supports(reports).sum(axis=1) == 5).all()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH
-from ldprecover.crafting.search_laws import exhaustive_hits, hits_near, most_hits, sized_means
+from ldprecover.crafting.search_laws import exhaustive_hits, law_near, most_hits, sized_means
 from ldprecover.crafting.size_search import sized_seeds, worth
 from ldprecover.distributions import binomial_law
 from ldprecover.protocols.olh import SEEDS
@@ -62,7 +62,8 @@ def test_hits_near_a_goal_follow_the_exact_law(budget: int) -> None:
     for goal in range(r + 1):
         nearest = {values: min(values, key=lambda h: (abs(h - goal), h)) for values in weights}
         expected = sum(weights[values] * nearest[values] for values in weights)
-        assert hits_near(r, g, budget, goal) == pytest.approx(expected, abs=1e-12)
+        mean = law_near(r, g, budget, goal) @ np.arange(r + 1)
+        assert mean == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("exact", [False, True])
