@@ -119,6 +119,15 @@ def test_default_range_fits_every_round(epsilon: float, d: int) -> None:
     assert float(oracle.variance(0.0, 1)) <= least * (1 + 1e-12)
 
 
+def test_seeds_end_below_their_number() -> None:
+    oracle = LLH(1.0, 9, hash_range=3)
+    last = oracle.seed_count - 1
+    assert oracle.reports([last], [2]).tolist() == [oracle.summary_size - 1]
+    for seed, bucket, name in ((last + 1, 0, "seeds"), (0, 3, "buckets")):
+        with pytest.raises(ParameterError, match=name):
+            oracle.reports([seed], [bucket])
+
+
 @pytest.mark.parametrize(
     ("d", "g", "message"),
     [

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from ldprecover import OLH, FrequencyOracle, ParameterError, frequency_oracle
-from ldprecover.protocols import MAX_DOMAIN_SIZE, PROTOCOLS, default_hash_range
+from ldprecover.protocols import (
+    MAX_DOMAIN_SIZE,
+    PROTOCOLS,
+    default_hash_range,
+    own_parameter,
+)
 
 
 def test_estimates_and_variances_need_numbers(oracle: FrequencyOracle) -> None:
@@ -76,3 +81,12 @@ def test_default_hash_range_is_the_papers(epsilon: float, g: int) -> None:
     """
     assert default_hash_range(epsilon) == g
     assert frequency_oracle("olh", epsilon, 10) == OLH(epsilon, 10, g)
+
+
+def test_own_parameter_is_the_protocols() -> None:
+    values = {"hash_range": 5, "subset_size": None}
+    assert own_parameter("olh", values) == 5
+    assert own_parameter("ss", {"subset_size": 3, "hash_range": None}) == 3
+    assert own_parameter("grr", {"hash_range": None}) is None
+    with pytest.raises(ParameterError, match="grr has none"):
+        own_parameter("grr", values)

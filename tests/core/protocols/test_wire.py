@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
+from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, ReportError
+from ldprecover.protocols import wire
 
 GRR5, OUE5, OLH5 = GRR(1, 5), OUE(1, 5), OLH(1, 5, 4)
 
@@ -44,3 +45,10 @@ def test_packed_reports_are_bytes(values: Any) -> None:
         GRR5.wire.unpack(values)
     packed = bytes.fromhex("0400000003000000")
     assert GRR5.wire.unpack(memoryview(packed)).tolist() == [4, 3]
+
+
+def test_rows_of_bytes_in_another_order_are_refused() -> None:
+    reports = OLH5.perturb([1, 2], np.random.default_rng(1))
+    assert wire.pack(reports) == reports.tobytes()
+    with pytest.raises(ParameterError, match="rows of a protocol's type"):
+        wire.pack(reports.astype(reports.dtype.newbyteorder()))
