@@ -20,7 +20,7 @@ from ldprecover_interface.base import (
 )
 from ldprecover_interface.notebook import data_frame, html_table
 from ldprecover_interface.rounds import Items
-from ldprecover_interface.verdicts import Attack
+from ldprecover_interface.verdicts import Attack, UnseenGain
 
 Columns = dict[str, Sequence[Any]]
 """Columns of a table by name, each with one value for each item."""
@@ -71,7 +71,7 @@ class Frequencies(ColumnsMixin, Message):
     items: Items
     counts: Annotated[Counts, Field(description="Support counts C(v).")]
     frequencies: Column | None
-    standard_errors: Column | None
+    standard_errors: Column | None = Field(description="About the users, or all people of a form.")
     sum: float | None = Field(
         description="Sum of the frequencies; its expectation is 1 if all reports are honest."
     )
@@ -198,6 +198,7 @@ class RecoveryConclusions(Message):
     upper: Column | None = Field(description="Upper ends of 95 % intervals.")
     attack: Attack | None = Field(description="As in a verdict, without alarms and proof.")
     attack_probability: float | None = Field(description="Of a visible attack.")
+    unseen: list[UnseenGain] = Field(description="As in a verdict.")
     beta: float | None = Field(description="Least share of malicious reports among all that shows.")
     suspects: list[SuspectedItem] = Field(description="The most probable item first.")
     dropped: list[DroppedReports]

@@ -32,18 +32,30 @@ Attack = Annotated[
 ]
 
 
+class UnseenGain(Message):
+    """The largest gain of some items together that no test sees."""
+
+    items: int = Field(ge=1)
+    share: float = Field(ge=0, le=1, description="Of malicious reports.")
+    gain: float = Field(ge=0, le=1, description="As a frequency.")
+    untested: float = Field(ge=0, le=1, description="Without any test.")
+
+
 class Verdict(Message):
     """What the recommended recovery, the alarms and a certificate conclude of a closed round."""
 
     attack: Attack = Field(
         description="`near_certain` from a probability of 0.9 or a proven share of 0.1 on; else "
         "`possible` if the evidence has a p-value below 0.05, an alarm is raised, or any share of "
-        "malicious reports is proven; else `none_seen` if crafted reports, 5 % of all, would have "
-        "shown with a probability of 0.5 or more; else `cannot_be_seen`. Lies told honestly and "
-        "mimicry stay unseen."
+        "malicious reports is proven; else `cannot_be_seen` if the first of the `unseen` gains is "
+        "0.9 or more of the one without any test; else `none_seen`. Lies told honestly and mimicry "
+        "stay unseen."
     )
     attack_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
         description="Probability of a visible attack; null if the recovery states none."
+    )
+    unseen: Annotated[list[UnseenGain], Field(max_length=2)] = Field(
+        description="Of ten and twenty items, or half of all."
     )
     malicious_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
         description="Least share of malicious reports among all that shows; null if the recovery "

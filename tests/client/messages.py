@@ -69,6 +69,7 @@ RECOVERY: dict[str, Any] = {
         "upper": [0.9, 0.8],
         "attack": "possible",
         "attack_probability": 0.5,
+        "unseen": [{"items": 10, "share": 0.05, "gain": 0.38, "untested": 1.0}],
         "beta": 0.05,
         "suspects": [{"item": 1, "label": "b", "probability": 0.7}],
         "dropped": [{"screen": "sizes", "what": "too many items", "reports": 3}],

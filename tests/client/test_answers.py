@@ -195,6 +195,7 @@ ANSWER = CERTIFICATE["answers"][0]
 VERDICT: dict[str, Any] = {
     "attack": "possible",
     "attack_probability": 0.4,
+    "unseen": [{"items": 1, "share": 0.05, "gain": 0.2, "untested": 0.2}],
     "malicious_share": None,
     "least_malicious_share": 0,
     "raised": [1, 0],
@@ -255,8 +256,11 @@ def test_rejects_invalid_verdict(changes: dict[str, Any]):
 CONCLUDED = RECOVERY["conclusions"]
 
 
+LISTS = ("unseen", "suspects", "dropped", "sentences")
+
+
 def test_conclusions_are_read_unchanged():
-    nothing = dict.fromkeys(CONCLUDED) | {"suspects": [], "dropped": [], "sentences": []}
+    nothing = dict.fromkeys(CONCLUDED) | {name: [] for name in LISTS}
     for conclusions in (CONCLUDED, nothing):
         read = read_recovery(answer(RECOVERY | {"conclusions": conclusions}))
         assert json.loads(read.to_json())["conclusions"] == conclusions

@@ -54,5 +54,5 @@ def test_repr_of_conclusions_has_no_vectors() -> None:
     conclusions = recover(
         oracle, oracle.perturb(np.arange(D).repeat(5), rng(0)), "unmix"
     ).conclusions
-    assert repr(conclusions).startswith("Conclusions(none_seen, ")
+    assert repr(conclusions).startswith("Conclusions(cannot_be_seen, ")
     assert len(repr(conclusions)) < 100

@@ -31,7 +31,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     """A list of cards takes one request; each colour has its text."""
     opened = poisoned(server)
     verdicts = {
-        "none_seen": "No attack seen",
+        "none_seen": "No visible attack seen",
         "cannot_be_seen": "Attacks cannot be seen",
         "possible": "Attack possible, at least 8\u00a0% malicious",
         "near_certain": "Near certain attack, at least 9.8\u00a0% malicious",

@@ -39,6 +39,7 @@ AUTO = {"method": "auto"}
 FIELDS = {
     "attack",
     "attack_probability",
+    "unseen",
     "malicious_share",
     "least_malicious_share",
     "raised",
@@ -103,6 +104,8 @@ def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     assert set(verdict) == FIELDS
     assert verdict["attack"] == conclusions["attack"] == "near_certain"
     assert verdict["attack_probability"] == conclusions["attack_probability"]
+    assert verdict["unseen"] == conclusions["unseen"]
+    assert [each["items"] for each in verdict["unseen"]] == [10, 12]
     assert verdict["malicious_share"] == conclusions["beta"]
     assert verdict["raised"] == [each["item"] for each in conclusions["suspects"]]
     assert verdict["sentences"] == conclusions["sentences"][:2]
@@ -156,7 +159,9 @@ def test_alarms_and_proof_speak_where_an_attack_cannot_be_seen(start: Start) -> 
     assert verdict["attack_probability"] == pytest.approx(0.1)
     verdict = verdict_of(app, clean)
     assert verdict["attack"] == "none_seen"
-    assert verdict["attack_probability"] < 0.06
+    assert verdict["attack_probability"] == pytest.approx(0.1)
+    assert verdict["unseen"][0]["gain"] < 0.9 * verdict["unseen"][0]["untested"]
+    assert "moves 4 items by up to" in verdict["sentences"][0]
     assert verdict_of(app, attacked)["attack"] == "near_certain"
 
 

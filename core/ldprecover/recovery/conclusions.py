@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from ldprecover.evidence.unseen import UnseenGain
 from ldprecover.items import isolated, with_labels
 from ldprecover.sentences import (
     DOWN,
@@ -59,13 +60,15 @@ def attack_sentences(
     probability: float | None,
     beta: float | None,
     proven: float = 0.0,
+    unseen: Sequence[UnseenGain] = (),
     notes: Sequence[str] = (),
 ) -> list[str]:
     """Return two texts: what a round shows of an attack, and what to do about it.
 
     `raised` are the labels of items that reports raised, `beta` is the least malicious share among
-    all that shows and `proven` the share that a certificate proves. Notes of the recovery on the
-    noise, or on items that cannot be told apart, come with the first text.
+    all that shows and `proven` the share that a certificate proves. The first of the `unseen` gains
+    is named where no attack is seen. Notes of the recovery on the noise, or on items that cannot be
+    told apart, come with the first text.
     """
     items = listed(raised, limit=_RAISED) if raised else ""
     share = max(beta or 0.0, proven)
@@ -88,13 +91,15 @@ def attack_sentences(
         doubt = "Do not decide by the raised items." if items else certified
         advice = f"{doubt} A next round with tickets would tell."
     elif attack == "none_seen":
-        finding = "No attack seen: the reports look like those of honest users."
+        finding = "No attack of a visible kind seen: the reports look like those of honest users."
         advice = "You can use the best estimate."
         if is_blurred:
             advice = "Collect more reports before you compare items."
     else:
         finding = "The reports of this round could not show an attack."
         advice = f"{certified} {tickets}"
+    if attack in ("none_seen", "cannot_be_seen"):
+        finding = " ".join([finding, *(each.sentence() for each in unseen[:1])])
     if is_blurred:
         finding = f"Too few reports to rank the items. {finding}"
     if not items:
@@ -118,8 +123,9 @@ class Conclusions:
     Vectors have one entry for each of the d items. `standard_deviations` are those of the recovered
     frequencies; `lower` and `upper` are the ends of intervals that hold 95 % of the frequencies.
     `attack` says what the reports tell of an attack, and `attack_probability` is the probability of
-    a visible one. `beta` is the least share of malicious reports among all that shows; the whole
-    share may be larger.
+    a visible one. `unseen` are the largest gains of attacks that the tests do not see, of ten items
+    first. `beta` is the least share of malicious reports among all that shows; the whole share may
+    be larger.
     `suspects` are items that too many reports share, or whose estimates stand out, with the
     probability that reports raised them, the highest first. Innocent items can be among them.
     `dropped` are the reports left out. `history_weight` is the probability that the earlier rounds
@@ -131,6 +137,7 @@ class Conclusions:
     upper: FloatArray | None = None
     attack: Attack | None = None
     attack_probability: float | None = None
+    unseen: tuple[UnseenGain, ...] = ()
     beta: float | None = None
     suspects: tuple[tuple[int, float], ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -157,6 +164,7 @@ class Conclusions:
                 raised,
                 probability=self.attack_probability,
                 beta=self.beta,
+                unseen=self.unseen,
                 notes=notes,
             )
         if self.attack_probability is not None:
@@ -188,6 +196,7 @@ class Conclusions:
         return {
             **vars(self),
             **{name: v.tolist() for name in vectors if (v := getattr(self, name)) is not None},
+            "unseen": [asdict(each) for each in self.unseen],
             "suspects": [
                 {"item": item, "label": labels[item], "probability": probability}
                 for item, probability in self.suspects

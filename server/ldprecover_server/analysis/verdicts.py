@@ -5,7 +5,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 
 from ldprecover.errors import ParameterError
 from ldprecover.items import largest
@@ -16,6 +16,7 @@ from ldprecover_interface.verdicts import (
     MAX_TOP,
     MAX_TOP_LABEL,
     TopItem,
+    UnseenGain,
     Verdict,
 )
 from ldprecover_server.analysis.analyses import Analyses, Analysis
@@ -196,6 +197,7 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     return Verdict(
         attack=attack,
         attack_probability=conclusions.attack_probability,
+        unseen=[UnseenGain.model_validate(asdict(each)) for each in conclusions.unseen],
         malicious_share=conclusions.beta,
         least_malicious_share=least,
         raised=[item for item, _ in conclusions.suspects[:MAX_RAISED]],
@@ -205,6 +207,7 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
             probability=conclusions.attack_probability,
             beta=conclusions.beta,
             proven=least,
+            unseen=conclusions.unseen,
             notes=notes,
         ),
         top=[

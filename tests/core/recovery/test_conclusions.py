@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ldprecover.evidence.unseen import UnseenGain
 from ldprecover.recovery.conclusions import (
     ALIKE,
     Attack,
@@ -38,6 +39,7 @@ def test_conclusion_proof_and_alarms_choose_the_word(
 
 CERTIFIED = "Decide only by what a certificate proves."
 TICKETS = "Tickets in the next round keep malicious users out."
+UNSEEN_GAINS = [UnseenGain(items, 0.05, 0.95, 1.0) for items in (10, 20)]
 UNSEEN = "Lies told honestly and mimicry stay unseen."
 
 
@@ -85,20 +87,20 @@ UNSEEN = "Lies told honestly and mimicry stay unseen."
         ),
         (
             *("none_seen", "", {}),
-            "No attack seen: the reports look like those of honest users.",
+            "No attack of a visible kind seen: the reports look like those of honest users.",
             "You can use the best estimate.",
         ),
         (
             *("none_seen", "", {"notes": [f"{NOISE}: noise 3 points, spread 2 points."]}),
             (
-                "Too few reports to rank the items. No attack seen: the reports look like those of "
-                "honest users."
+                "Too few reports to rank the items. No attack of a visible kind seen: the reports "
+                "look like those of honest users."
             ),
             "Collect more reports before you compare items.",
         ),
         (
-            *("cannot_be_seen", "", {"probability": 0.1}),
-            "The reports of this round could not show an attack.",
+            *("cannot_be_seen", "", {"probability": 0.1, "unseen": UNSEEN_GAINS}),
+            f"The reports of this round could not show an attack. {UNSEEN_GAINS[0].sentence()}",
             f"{CERTIFIED} {TICKETS}",
         ),
     ],

@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 
 from ldprecover import GRR
+from ldprecover.evidence.unseen import UnseenGain
 from ldprecover.recovery import Conclusions, Dropped, Recovery, recover
 from ldprecover_server.analysis.tasks import pack, unpack
 
@@ -14,6 +15,7 @@ def test_packed_recovery_with_conclusions_round_trips() -> None:
         standard_deviations=np.array([0.1, 0.2]),
         attack="near_certain",
         attack_probability=0.9,
+        unseen=(UnseenGain(10, 0.05, 0.3, 1.0),),
         suspects=((1, 0.75), (0, 0.5)),
         dropped=(Dropped("sizes", "reports of 7 items", 12),),
     )

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0002"
-down_revision = "0001_4"
+down_revision = "0001_5"
 
 
 def upgrade() -> None:
@@ -49,7 +49,7 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Storage(empty)) as storage:
-        assert storage.migrate() == ["0001_4"]
+        assert storage.migrate() == ["0001_5"]
         assert storage.migrate() == []
         # SQLAlchemy reads a schema as text; the storage's connections read in binary.
         with sa.create_engine(empty, poolclass=sa.NullPool).connect() as connection:

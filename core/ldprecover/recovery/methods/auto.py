@@ -52,7 +52,11 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     recovery = method.recover(inputs)
     if recovery.conclusions is None and n is not None:
         evidence = evidence_of(inputs)
-        conclusions = Conclusions(attack=evidence.word, attack_probability=evidence.probability)
+        conclusions = Conclusions(
+            attack=evidence.word,
+            attack_probability=evidence.probability,
+            unseen=evidence.unseen,
+        )
         recovery = replace(recovery, conclusions=conclusions)
     notes = (f"{AUTO} chose {method.name}: {reason}.", *recovery.notes)
     return replace(recovery, method=method.name, notes=notes)

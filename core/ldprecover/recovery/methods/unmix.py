@@ -104,8 +104,8 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         notes.append(f"{reason}: these are the estimates, projected.")
     else:
         history = _history(inputs, notes)
-        # Odds of 9 by the weights of hypotheses and the evidence together.
-        least_attack = 9 / (9 + math.exp(min(evidence.log_factor, 0.0)))
+        # Where the tests see most attacks and saw none, hypotheses alone need odds of 171.
+        least_attack = 0.994 if evidence.word == "none_seen" else 0.9
         if not is_proven and noise < _FAINT:
             least_attack = math.inf
         unmixed = unmix(
@@ -136,6 +136,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         upper=np.minimum(unmixed.upper / (1 - min(total, _MOST_FURTHER)), 1.0),
         attack=evidence.word,
         attack_probability=evidence.probability,
+        unseen=evidence.unseen,
         beta=min(least, 1.0) if evidence.p_value < LEVEL else 0.0,
         suspects=_suspects(estimates, unmixed, evidence.probability),
         dropped=estimates.dropped,

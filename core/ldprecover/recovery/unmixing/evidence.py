@@ -13,11 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from ldprecover.crafting import crafter_of
-from ldprecover.distributions import chi_squared_normal, log_choose, log_normal_tail
+from ldprecover.distributions import chi_squared_normal, log_normal_tail
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
-from ldprecover.estimation.simplex import project_simplex
+from ldprecover.evidence.unseen import UnseenGain, unseen_gains
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Attack
 from ldprecover.recovery.contract import RecoveryInputs
@@ -29,24 +28,18 @@ PRIOR = 0.1
 """Probability of a visible attack before the round."""
 LEVEL = 0.05
 """p-value below which the evidence counts."""
-REACHED = 0.5
-"""Reach above which a round without evidence tells that there is no visible attack of 5 %."""
-
-_MOST_REACH = 0.95
-_SHARE = 0.05  # of the attack whose reach is stated
-_DRAWS = 100
 _LEAST_OF_BIN = 10.0  # reports expected in the first and the last bin of sizes
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The logarithm of the p-value of each kind of evidence at hand, and the reach.
+    """The logarithm of the p-value of each kind of evidence at hand, and what has no evidence.
 
-    `reach` is the probability that a crafted attack by 5 % of the reports would have shown.
+    `unseen` are the largest gains that these kinds do not see, of ten items first.
     """
 
     log_p: Mapping[str, float]
-    reach: float
+    unseen: tuple[UnseenGain, ...]
 
     @property
     def p_value(self) -> float:
@@ -55,16 +48,14 @@ class Evidence:
 
     @property
     def log_factor(self) -> float:
-        """The logarithm of the Bayes factor of the p-value.
+        """The logarithm of the Bayes factor of the p-value, 0 from `LEVEL` on.
 
-        Below `LEVEL` it is the largest one that a p-value can weigh, 1/(-e p ln p) (Sellke, Bayarri
-        and Berger, 2001).
+        It is the largest one that a p-value can weigh, 1/(-e p ln p) (Sellke, Bayarri and Berger,
+        2001).
         """
         if self.p_value < LEVEL:
             log_p = math.log(len(self.log_p)) + min(self.log_p.values())
             return -1 - log_p - math.log(-log_p)
-        if self.reach >= REACHED:
-            return math.log((1 - min(self.reach, _MOST_REACH)) / (1 - LEVEL))
         return 0.0
 
     @property
@@ -80,7 +71,7 @@ class Evidence:
             return "near_certain"
         if self.p_value < LEVEL:
             return "possible"
-        return "none_seen" if self.reach >= REACHED else "cannot_be_seen"
+        return "cannot_be_seen" if self.unseen[0].is_blind else "none_seen"
 
 
 def log_p_of_items(z: FloatArray, sd: float) -> float:
@@ -160,37 +151,6 @@ def log_p_of_canaries(
     return min(0.0, math.log(2) + log_normal_tail(total / math.sqrt(variance)))
 
 
-def reach(
-    oracle: FrequencyOracle, z: FloatArray, n: int, kinds: int, *, reads_reports: bool
-) -> float:
-    """Return the probability that a crafted attack by 5 % of n reports has a p-value below .05.
-
-    The attack supports the ten items of the least estimates z, or a tenth of the d items, at least
-    two, in every report. `kinds` is the number of kinds of evidence. With the reports the pairs of
-    these items show it; without, the items that it displaces, in 100 simulated rounds.
-    """
-    d = z.size
-    t = min(10, max(2, d // 10))
-    if reads_reports:
-        usual = math.sqrt(n * t * (t - 1) / 2) * _SHARE * (1 - oracle.q) / oracle.q
-        needed = math.log(4 * kinds * t * (t + 1) / LEVEL) + log_choose(d, t)
-        return 1 - math.exp(log_normal_tail(usual - math.sqrt(2 * needed)))
-    if oracle.laws.report_sums is not None:
-        return 0.0
-    displacements = crafter_of(oracle).displacements or (0.0,)
-    crafted = np.full(d, oracle.q - min(displacements))
-    targets = np.argsort(z, kind="stable")[:t]
-    crafted[targets] = 1 / t if oracle.traits.one_item else 1.0
-    supported = (1 - _SHARE) * oracle.laws.honest_support(project_simplex(z)) + _SHARE * crafted
-    rng = np.random.default_rng(n)  # the same answer to the same round
-    counts, sd = rng.binomial(n, supported, (_DRAWS, d)), noise_of_none(oracle, n)
-    shown = [
-        log_p_of_items(each, sd) + math.log(kinds) < math.log(LEVEL)
-        for each in (counts / n - oracle.q) / (oracle.p - oracle.q)
-    ]
-    return sum(shown) / _DRAWS
-
-
 def noise_of_none(oracle: FrequencyOracle, n: int) -> float:
     """Return the standard deviation of the estimate of an item that nobody holds."""
     return math.sqrt(float(oracle.variance(0.0, n)))
@@ -213,5 +173,4 @@ def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
         pairs = inputs.reports.total(partial(Sample.pair_counts, items=targets))
         kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)
     at_hand = {kind: value for kind, value in kinds.items() if value is not None}
-    reached = reach(oracle, z, n, len(at_hand), reads_reports=log_p is not None)
-    return Evidence(at_hand, reached)
+    return Evidence(at_hand, unseen_gains(oracle, n, reads_reports=log_p is not None))

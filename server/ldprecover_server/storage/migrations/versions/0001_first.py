@@ -8,7 +8,7 @@ from sqlalchemy.dialects import postgresql
 
 # Until the first release this file changes with the schema, and each time its revision does, so
 # that a database of another schema is refused.
-revision = "0001_4"
+revision = "0001_5"
 down_revision = None
 
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")

@@ -16,7 +16,7 @@ export const noiseVerdict = ({ attack }, noise) =>
 
 /** The text of each verdict, and the class of its colour. */
 export const VERDICTS = {
-  none_seen: { text: "No attack seen", kind: "good" },
+  none_seen: { text: "No visible attack seen", kind: "good" },
   cannot_be_seen: { text: "Attacks cannot be seen", kind: "" },
   possible: { text: "Attack possible", kind: "warn" },
   near_certain: { text: "Near certain attack", kind: "bad" },
@@ -37,6 +37,7 @@ export function verdictOf({ conclusions }, least, isAlarmed) {
   return {
     attack: isNearCertain ? "near_certain" : least > 0 || isAlarmed ? "possible" : concluded,
     attack_probability: conclusions?.attack_probability ?? null,
+    unseen: conclusions?.unseen,
     malicious_share: conclusions?.beta ?? null,
     least_malicious_share: least,
     raised: (conclusions?.suspects ?? []).map((each) => each.item),
@@ -54,10 +55,12 @@ export function strongest(verdict, { proven, conclusions, alarms }) {
   return conclusions?.sentences ?? null;
 }
 
-/** A probability for a tile; of what cannot be seen it is the one before the round. */
-function probability({ attack, attack_probability: p }) {
-  if (p === null || attack === "cannot_be_seen") return null;
-  const text = p > 0.995 ? "above 99 %" : p < 0.01 ? "below 1 %" : percent(p, 0);
+/** The probability of an attack for a tile; where none is seen, the largest gain that tests do not see. */
+function certainty(verdict) {
+  const { attack_probability: p, unseen } = verdict;
+  if (p === null) return null;
+  if (!isSeen(verdict)) return unseen?.[0] && `unseen: up to ${Math.ceil(100 * unseen[0].gain)} points`;
+  const text = p > 0.995 ? "above 99 %" : percent(p, 0);
   return `attack probability ${text}`;
 }
 
@@ -100,7 +103,7 @@ export function tiles(help = () => null) {
       made[0].set(count(n), state);
       const more = [
         text === BLURRED && VERDICTS[verdict.attack].text.toLowerCase(),
-        probability(verdict),
+        certainty(verdict),
         noise && isSeen(verdict) && BLURRED.toLowerCase(),
         step,
       ];
