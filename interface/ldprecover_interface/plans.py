@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ldprecover_interface.base import Message, Text
+from ldprecover_interface.verdicts import UnseenGain
 
 
 class PlanParameters(Message):
@@ -52,6 +53,7 @@ class PlannedProtocol(Message):
         description="The most that MGA by these users adds to the estimates of the targets "
         "together, as a frequency, if nobody holds them."
     )
+    unseen: UnseenGain | None = Field(description="Of at most 20 targets, if reports are stored.")
     safe_lead: float | None = Field(
         description="The least lead of one estimate over another that a certificate at 95 % proves "
         "if a share beta of the reports is malicious; null if it proves none."

@@ -42,7 +42,7 @@ def test_opens_a_round_and_prints_its_link(
         f"To see its results: ldprecover result frequencies {name} -o results.csv",
     ]
     assert "290 items: Käse Nr. 0; Käse Nr. 1; Käse Nr. 2; …; Käse Nr. 289." in result.err
-    assert "With 5,000 people each share is ± 5.4 points (95 %)" in result.err
+    assert "With 5,000 people each share is ± 5.3 points (95 %)" in result.err
     shown = on_server(f"round show {name} --json").json
     assert (shown["question"], shown["title"], shown["access"]) == (QUESTION, "Shop", "open")
     assert shown["items"][289] == "Käse Nr. 289"

@@ -35,7 +35,7 @@ def test_plan_links_to_form_with_its_retention(visitor: Visitor) -> None:
     shown = visitor.open("#/plan?domain_size=490&users=1000000")
     shown.locator(".notice.good").get_by_text("no report need be stored").wait_for()
     row = shown.get_by_role("region", name="Table: Protocols").locator("tbody tr").first
-    assert row.locator("td").all_inner_texts()[0::9] == ["LLH", "17.5 kB"]
+    assert row.locator("td").all_inner_texts()[0::10] == ["LLH", "17.5 kB"]
     shown.get_by_role("link", name="Open this round").click()
     expect(shown.get_by_label("Protocol", exact=True)).to_have_value("llh")
     expect(shown.get_by_label("Or how many items", exact=True)).to_have_value("490")

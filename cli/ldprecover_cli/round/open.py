@@ -127,13 +127,13 @@ def open_round(
                 f"{name_of_one} is a parameter of one protocol: name that with --protocol"
             )
         d = len(labels) if labels is not None else domain_size or 0
-        protocol = best_protocol(d, epsilon, users or _USERS)
+        protocol = best_protocol(d, epsilon, users or _USERS, stored=retention == "forever")
     elif users is not None:
         raise UsageError("--users needs --protocol auto")
     if users is not None:
         from ldprecover.planning import accuracy
 
-        note(str(accuracy(len(labels or range(domain_size or 0)), epsilon, users)))
+        note(str(accuracy(len(labels or range(domain_size or 0)), epsilon, users, [protocol])))
     from ldprecover_client.ledger import MAX_TOTAL_EPSILON
     from ldprecover_client.reporter import MAX_EPSILON
 
@@ -178,13 +178,17 @@ def open_round(
     console().print("\n".join(lines), soft_wrap=True)
 
 
-def best_protocol(d: int, epsilon: float, users: int) -> str:
-    """Return the best protocol for d items. Raises ParameterError, and UsageError for d < 2."""
+def best_protocol(d: int, epsilon: float, users: int, *, stored: bool = True) -> str:
+    """Return the best protocol for d items, and for reports that are `stored` or not.
+
+    Raises ParameterError, and UsageError for d < 2.
+    """
     from ldprecover.planning.choosing import choose
 
     if d < 2:
         raise UsageError(f"give at least two items, not {d}")
-    return choose(d, epsilon, users).best.oracle.protocol
+    choice = choose(d, epsilon, users)
+    return (choice.best_if_stored if stored else choice.best).oracle.protocol
 
 
 def _check_sources(

@@ -54,14 +54,20 @@ class Estimates:
         return f"Estimates({self.n:,} reports, {len(self.frequencies):,} items: {top})"
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, tally: Tally) -> Estimates:
+    def of(cls, oracle: FrequencyOracle, tally: Tally, *, questions: int = 1) -> Estimates:
         """Return the estimates of a tally.
+
+        If each user drew one of several `questions`, the errors are about all people, of whom the
+        users are a sample: it adds (1 - 1/questions) f(1 - f)/n to the variance, at the estimate
+        clipped to [0, 1].
 
         Raises ParameterError if it is of no report, or over another domain.
         """
         frequencies = tally.frequencies(oracle)
         moments = oracle.laws.largest_sum_moments(tally.n)
-        errors = oracle.standard_errors(frequencies, tally.n)
+        f = np.clip(frequencies, 0, 1)
+        sampling = (1 - 1 / questions) * f * (1 - f) / tally.n
+        errors = np.sqrt(oracle.standard_errors(frequencies, tally.n) ** 2 + sampling)
         return cls(frequencies, errors, tally.n, None if moments is None else math.sqrt(moments[0]))
 
     @property

@@ -17,6 +17,7 @@ _GAIN, _SIZE, _COUNTING, _STORAGE = 0.25, 0.05, 0.05, 0.05
 _FRAME = 8  # bytes; shorter reports save nothing compared with the request around them
 _FREE_TESTS = 1e10  # hash tests, which take seconds
 _FREE_BYTES = 1e6  # stored bytes, which a recovery reads in less than a second
+_NEAR = 1.1  # of the least variance, within which naming attacked items decides
 _INTEGER = 8  # bytes of one integer of a tally
 
 
@@ -46,6 +47,11 @@ class Candidate:
     score: float = 0.0
 
     @property
+    def names_items(self) -> bool:
+        """Whether stored reports can name attacked items: they tell more than the tally does."""
+        return not self.oracle.traits.histogram and self.oracle.fixed_size != 1
+
+    @property
     def attacker_success_rate(self) -> float:
         """The probability that whoever sees one report guesses its user's item; not scored."""
         return attacker_success_rate(self.oracle)
@@ -61,6 +67,17 @@ class Choice:
     def best(self) -> Candidate:
         """The proposed candidate with the lowest score."""
         return self.candidates[0]
+
+    @property
+    def best_if_stored(self) -> Candidate:
+        """The best where reports are stored anyway: rather one that can name attacked items.
+
+        Its variance is at most 1.1 times the least one.
+        """
+        proposed = [each for each in self.candidates if each.oracle.is_proposed] or [self.best]
+        limit = math.sqrt(_NEAR) * min(each.standard_error for each in proposed)
+        naming = (each for each in proposed if each.names_items and each.standard_error <= limit)
+        return next(naming, self.best)
 
     @property
     def why(self) -> str:

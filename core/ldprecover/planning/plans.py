@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from ldprecover._checks import check_whole
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import two_sided_quantile
+from ldprecover.evidence.unseen import ITEMS, UnseenGain, unseen_gain
 from ldprecover.planning.accuracy import Accuracy, accuracy
 from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.planning.request import PlanRequest, Unknown
@@ -20,6 +21,7 @@ from ldprecover.protocols import PROTOCOLS, frequency_oracle
 from ldprecover.sentences import counted, number, percent, points
 
 _CONFIDENCE = 0.95
+_NON_RESPONSE = 5  # honest tickets for each that is used, as an example
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,8 @@ class PlannedRound:
 
     `gain` is the most that MGA by a share `beta` of malicious users adds to the estimates of
     `targets` items together that nobody holds: beta (h - rq)/(p - q) for r targets, of which one
-    report supports at most h. h is r, or the size of a report if that is fixed and less.
+    report supports at most h. h is r, or the size of a report if that is fixed and less. `unseen`
+    is the most that at most 20 of these gain while no test of the stored reports sees an attack.
     `safe_lead` is the least lead, as a frequency, whose certificate they cannot prevent; None if no
     lead is safe. `attacker_success_rate` is the probability that whoever sees a report guesses its
     user's item; a blind guess has 1/d.
@@ -56,6 +59,7 @@ class PlannedRound:
     targets: int | None = None
     beta: float | None = None
     gain: float | None = None
+    unseen: UnseenGain | None = None
     safe_lead: float | None = None
     attacker_success_rate: float | None = None
 
@@ -87,6 +91,8 @@ class PlannedRound:
             f"{percent(1 / (self.domain_size or 1))}."
         )
         sentences = [gain, f"{lead} is safe from {share} malicious reports.", guess]
+        if self.unseen is not None:
+            sentences.insert(1, self.unseen.sentence("the tests of a verdict"))
         if self.retention == "none":
             sentences.append(
                 f"The tally of {self.protocol} is the histogram of its reports, so no report need "
@@ -97,10 +103,14 @@ class PlannedRound:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every protocol's solution of a request: the best first, those without one last."""
+    """Every protocol's solution of a request: the best first, those without one last.
+
+    `if_stored` is the best protocol where reports are stored anyway, "" if none has a solution.
+    """
 
     request: PlanRequest
     rounds: tuple[PlannedRound, ...]
+    if_stored: str = ""
 
     def __repr__(self) -> str:
         return f"Plan({', '.join(self.protocols)}; best {self.best})"
@@ -137,7 +147,12 @@ class Plan:
             f"{points(best.margin or 0)} at 95 %; all estimates together are within ± "
             f"{points(best.margin_of_all or 0)}."
         )
-        return (error, str(self.accuracy), *best.sentences, *refusals)
+        other = (
+            f"Where reports are stored anyway, take {self.if_stored}: its attacked items can be "
+            "named."
+        )
+        more = [] if self.if_stored == best.protocol else [other]
+        return (error, str(self.accuracy), *best.sentences, *more, *refusals)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in the form of JSON."""
@@ -171,7 +186,7 @@ def plan(request: PlanRequest, protocols: Iterable[str] | None = None) -> Plan:
         frequency_oracle(name, 1.0, 2)  # raises for an unknown protocol
     rounds = [_round(request, name) for name in names]
     able = [each for each in rounds if each.reason is None]
-    order = {name: len(names) for name in names}
+    order, if_stored = {name: len(names) for name in names}, ""
     if able:
         least = min(able, key=_needs(request.solved))
         assert least.domain_size is not None
@@ -181,14 +196,15 @@ def plan(request: PlanRequest, protocols: Iterable[str] | None = None) -> Plan:
             least.domain_size, least.epsilon, least.users, [each.protocol for each in able]
         )
         order |= {each.oracle.protocol: place for place, each in enumerate(chosen.candidates)}
-    return Plan(request, tuple(sorted(rounds, key=lambda each: order[each.protocol])))
+        if_stored = chosen.best_if_stored.oracle.protocol
+    return Plan(request, tuple(sorted(rounds, key=lambda each: order[each.protocol])), if_stored)
 
 
 @dataclass(frozen=True)
 class FormPlan:
     """The best round of each question of a form, its accuracy, and what attackers gain there.
 
-    The errors of a round are those of the people who answer it, its accuracy that of all people.
+    Reports are stored. The errors are about all people, of whom some answer a question.
 
     `gain` of a round is what malicious users gain if nobody chooses which question they answer.
     `gains_chosen` are their gains if they all choose that one, of k: k/(1 + (k - 1) beta) times as
@@ -205,9 +221,13 @@ class FormPlan:
         chosen = max(self.gains_chosen)
         i = self.gains_chosen.index(chosen)
         by_ticket, *_ = self.rounds[i].sentences
+        beta = self.rounds[i].beta or 0.0
+        answers = beta / (beta + (1 - beta) / _NON_RESPONSE)
         gain = (
             f"Attackers gain most in question {i + 1}. {by_ticket.removesuffix('.')} if tickets "
-            f"assign the questions. If they choose their own, it is up to {points(chosen)} points."
+            f"assign the questions. If they choose their own, it is up to {points(chosen)} points. "
+            f"If one in {_NON_RESPONSE} honest tickets is used, {percent(beta)} of all tickets are "
+            f"{percent(answers)} of the answers."
         )
         return (*map(str, self.accuracies), gain)
 
@@ -232,15 +252,29 @@ def plan_form(
     k = check_whole("the number of questions", len(sizes), 1, 50)
     n = check_whole("users", users, k) // k
 
-    def best(d: int) -> PlannedRound:
+    def best(d: int) -> tuple[PlannedRound, Accuracy]:
         r = targets and min(targets, d - 1)
         request = PlanRequest(domain_size=d, users=n, epsilon=epsilon, targets=r, beta=beta)
-        return plan(request).rounds[0]
+        planned = plan(request)
+        round = next(each for each in planned.rounds if each.protocol == planned.if_stored)
+        expected = accuracy(d, epsilon, users, [round.protocol], questions=k)
+        quantile = two_sided_quantile(_CONFIDENCE)
+        of_all = replace(
+            round,
+            standard_error=expected.margin / quantile,
+            margin=expected.margin,
+            margin_of_all=expected.largest_margin * _quantile_of_all(d) / quantile,
+        )
+        return of_all, expected
 
-    rounds = tuple(map(best, sizes))
-    accuracies = tuple(accuracy(d, epsilon, users, questions=k) for d in sizes)
+    rounds, accuracies = zip(*map(best, sizes), strict=True)
     ratio = k / (1 + (k - 1) * beta)
     return FormPlan(rounds, accuracies, tuple(ratio * (each.gain or 0.0) for each in rounds))
+
+
+def _quantile_of_all(d: int) -> float:
+    """Return how many standard errors hold for all d items together."""
+    return NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d))
 
 
 def _round(request: PlanRequest, protocol: str) -> PlannedRound:
@@ -264,7 +298,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         epsilon=oracle.epsilon,
         standard_error=standard_error,
         margin=two_sided_quantile(_CONFIDENCE) * standard_error,
-        margin_of_all=NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * d)) * largest,
+        margin_of_all=_quantile_of_all(d) * largest,
         report_size=costs.report_size,
         hash_tests=costs.hash_tests,
         stored_bytes=costs.stored_bytes,
@@ -272,6 +306,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         targets=r,
         beta=beta,
         gain=beta * costs.gain,
+        unseen=unseen_gain(oracle, users, min(r, ITEMS[-1]), beta),
         safe_lead=request.leads_of(oracle, users).least_safe(beta),
         attacker_success_rate=costs.attacker_success_rate,
     )

@@ -90,7 +90,9 @@ def test_protocol_is_the_best_for_the_users_by_default(on_server: Run, name: str
     expected = on_server(f"round open {FOUR} --users 30").succeeds().err
     assert expected.startswith("With 30 people each share is ±")
     wide = "--epsilon 0.5 --domain-size 20000 --protocol auto --users 1000000"
-    assert on_server(f"round open {wide} --json").json["protocol"] == "llh"
+    for retention, protocol in (("none", "llh"), ("forever", "olh")):
+        answer = on_server(f"round open {wide} --retention {retention} --json").json
+        assert answer["protocol"] == protocol
 
 
 @pytest.mark.parametrize(

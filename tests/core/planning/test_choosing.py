@@ -29,6 +29,21 @@ def test_the_choice_for_a_round(d: int, epsilon: float, n: int, expected: str) -
     assert choose(d, epsilon, n).best.oracle.protocol == expected
 
 
+@pytest.mark.parametrize(
+    ("d", "epsilon", "n", "expected"),
+    [(8, 4.0, 10**4, "grr"), (64, 0.5, 10**6, "ss"), (490, 1.0, 10**6, "olh")],
+)
+def test_stored_reports_should_name_attacked_items(
+    d: int, epsilon: float, n: int, expected: str
+) -> None:
+    """Within 1.1 times the least variance; fewer items than about 3 e^epsilon leave GRR alone."""
+    choice = choose(d, epsilon, n)
+    assert choice.best_if_stored.oracle.protocol == expected
+    least = min(each.standard_error for each in choice.candidates if each.oracle.is_proposed)
+    assert choice.best_if_stored.standard_error**2 <= 1.1 * least**2
+    assert choose(d, epsilon, n, ["hr"]).best_if_stored.oracle.protocol == "hr"
+
+
 def test_every_protocol_is_a_candidate_and_the_best_comes_first() -> None:
     choice = choose(102, 0.5, 10_000)
     assert {each.oracle.protocol for each in choice.candidates} == set(PROTOCOLS)

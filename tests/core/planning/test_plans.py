@@ -10,6 +10,7 @@ from scipy import stats
 
 from ldprecover import ParameterError, frequency_oracle
 from ldprecover.estimation.estimates import partial_sum_variance
+from ldprecover.evidence.unseen import unseen_gain
 from ldprecover.planning import PlanRequest, accuracy, plan, plan_form
 from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.protocols import PROTOCOLS
@@ -167,6 +168,10 @@ def test_plan_in_sentences() -> None:
     assert accuracy.startswith("With 1 person each share is ± 380 points (95 %)")
     assert attack == [
         "With oue 5 % malicious users raise the estimates of one target by up to 15.8 points.",
+        (
+            "An attack by 5 % that the tests of a verdict cannot see moves one item by up to 16 "
+            "points."
+        ),
         "No lead is safe from 5 % malicious reports.",
         "Whoever sees one report guesses its user's item right in 18.1 % of cases; blind, in 10 %.",
     ]
@@ -174,8 +179,12 @@ def test_plan_in_sentences() -> None:
     assert "the standard error of the sum of 4 estimates" in sums[0]
     assert any(each.startswith("Not with hr: hr lacks a law") for each in sums)
     histogram = plan(PlanRequest(domain_size=490, users=10**6, epsilon=1.0), ["llh"]).sentences
-    assert histogram[3].startswith("A lead of 22.3 points is safe")
+    assert histogram[4].startswith("A lead of 22.3 points is safe")
     assert histogram[-1].startswith("The tally of llh is the histogram of its reports")
+    every = plan(PlanRequest(domain_size=490, users=10**6, epsilon=1.0)).sentences
+    assert every[-1] == (
+        "Where reports are stored anyway, take olh: its attacked items can be named."
+    )
     refused = plan(PlanRequest(domain_size=20, users=1, error=1e-6), ["oue"]).sentences
     assert refused[0].startswith("No protocol meets the plan. Allow a larger error")
     assert refused[1:] == ("Not with oue: no epsilon up to 10 is enough.",)
@@ -191,8 +200,28 @@ def test_form_in_sentences() -> None:
     assert gain == (
         "Attackers gain most in question 1. With ss 10 % malicious users raise the estimates of 10 "
         "targets together by up to 306 points if tickets assign the questions. If they choose "
-        "their own, it is up to 557 points."
+        "their own, it is up to 557 points. If one in 5 honest tickets is used, 10 % of all "
+        "tickets are 35.7 % of the answers."
     )
+
+
+def test_errors_of_a_question_are_about_all_people() -> None:
+    """Who answers is a sample of them."""
+    users, k = 100_000, 5
+    form = plan_form([2] * k, 1.0, users)
+    round = form.rounds[0]
+    oracle = frequency_oracle(round.protocol, 1.0, 2)
+    variance = float(oracle.variance(0.5, users // k)) + (k - 1) * 0.25 / users
+    assert round.standard_error == pytest.approx(math.sqrt(variance))
+    assert round.margin == form.accuracies[0].margin == pytest.approx(1.959963985 * variance**0.5)
+    assert round.margin_of_all == pytest.approx(stats.norm.isf(0.0125) * variance**0.5)
+
+
+def test_plan_has_the_unseen_gain_of_at_most_twenty_targets() -> None:
+    for targets, items in ((10, 10), (40, 20)):
+        planned = one("oue", domain_size=102, users=60_000, epsilon=1.0, targets=targets, beta=0.03)
+        expected = unseen_gain(frequency_oracle("oue", 1.0, 102), 60_000, items, 0.03)
+        assert planned.unseen == expected
 
 
 THREE = {"domain_size": 10, "users": 100, "epsilon": 1.0}
@@ -241,8 +270,8 @@ def test_choosing_a_question_gains_what_the_larger_share_would(sizes: tuple[int,
     k = len(sizes)
     form = plan_form(sizes, 1.0, 1000 * k, targets=3)
     for d, planned, chosen in zip(sizes, form.rounds, form.gains_chosen, strict=True):
-        best = choose(d, 1.0, 1000).best.oracle.protocol
+        best = choose(d, 1.0, 1000).best_if_stored.oracle.protocol
         attacked = {"domain_size": d, "users": 1000, "epsilon": 1.0, "targets": min(3, d - 1)}
-        assert planned == one(best, **attacked, beta=0.05)
+        assert (planned.protocol, planned.gain) == (best, one(best, **attacked).gain)
         share = 0.05 * k / (1 + 0.05 * (k - 1))
         assert one(best, **attacked, beta=share).gain == pytest.approx(chosen)

@@ -100,7 +100,8 @@ def _write_frequencies(round: StoredRound, labels: bytes, tally: Tally, form: Fo
 
 def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies:
     oracle = round.oracle
-    estimates = Estimates.of(oracle, tally) if tally.n else None
+    questions = round.form_size or 1
+    estimates = Estimates.of(oracle, tally, questions=questions) if tally.n else None
     optional: dict[str, Any] = _question(round)
     if estimates and (notes := estimates.notes):
         optional["notes"] = notes

@@ -71,7 +71,7 @@ export async function show({ main, path: [id], signal }) {
     h(
       "p",
       { class: "quiet" },
-      "± is the 95 % interval of an average share among all people of the form, if all reports are honest. Errors in the CSV are about the people who answered the question.",
+      "± is the 95 % interval of an average share among all people of the form, if all reports are honest. Errors in the CSV are about all people of the form, too.",
     ),
     h(
       "ul",

@@ -61,6 +61,7 @@ function protocols(answer, able, signal) {
     answer.request.gain === null
       ? numeric("Gain, points", (row) => row.gain, points)
       : numeric("Malicious users, %", (row) => row.beta, points),
+    numeric("Unseen gain, points", (row) => row.unseen.gain, points),
     numeric("Safe lead, points", (row) => row.safe_lead, points),
     numeric("Guess, %", (row) => row.attacker_success_rate, points),
     numeric("Bytes a report", (row) => row.report_size, count),
