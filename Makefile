@@ -15,6 +15,7 @@
 #                with httpx2, and a smoke test of the lowest versions of the requirements
 # make fuzz      run the property tests on new inputs for FUZZ_SECONDS (600)
 # make mutation  run the nearest tests on MUTANTS (60) mutants of the proofs' modules; SEED repeats a sample
+# make adversary  the worst that ADVERSARY (60) random attacks do to un-mixing; SEED repeats them
 # make audit     look up known vulnerabilities of the pinned versions in the package index
 # make bench     measure speeds as ratios to limits
 # make lock      pin the versions of pyproject.toml again
@@ -37,7 +38,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # for a requirement with extras, even where the lock pins another.
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 
-.PHONY: ldprecover install demo quick lint test statistical format check wheel docs coverage pythons fuzz mutation audit \
+.PHONY: ldprecover install demo quick lint test statistical format check wheel docs coverage pythons fuzz mutation adversary audit \
 	bench lock clean
 
 # The locks of the extras that the command's lock lacks.
@@ -157,6 +158,13 @@ fuzz: install
 mutation: export OPENBLAS_NUM_THREADS = 1
 mutation: install
 	MUTANTS=$(MUTANTS) SEED=$(SEED) $(BIN)/python tools/mutation.py
+
+# New rounds with each SEED: the worst that random attacks do to un-mixing. Two seconds a round.
+ADVERSARY ?= 60
+
+adversary: export OPENBLAS_NUM_THREADS = 1
+adversary: install
+	$(BIN)/ldprecover study run adversary --rounds $(ADVERSARY) --seed $(or $(SEED),$(shell date +%Y%m%d))
 
 # Apart from `check`: it needs a vulnerability index, and lists the pins that it could not look up.
 audit:

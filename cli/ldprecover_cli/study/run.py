@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument
+from typer import Argument, Option
 
 from ldprecover.sentences import counted
 from ldprecover_cli.output import note
@@ -16,13 +16,15 @@ def run(
         Path,
         Argument(
             help="TOML file that describes the study, or one that is shipped: clean, crafted, "
-            "forms, framing or unmix.",
+            "forms, framing or unmix; or adversary, random attacks on the best estimate.",
             metavar="FILE",
         ),
     ],
     *,
     output: Output = Path("reproduction"),
     jobs: Jobs = None,
+    rounds: Annotated[int, Option(min=1, help="Rounds of the adversary.")] = 60,
+    seed: Annotated[int, Option(min=0, help="Seed of the adversary.")] = 0,
 ) -> None:
     """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
 
@@ -33,9 +35,22 @@ def run(
 
     Example: ldprecover study run study.toml --jobs 2
 
+    The adversary prints the worst round for each of its goals, and keeps no files.
+
     Example: ldprecover study run framing --output framing
+
+    Example: ldprecover study run adversary --rounds 200 --seed 1
     """
     from ldprecover_experiments import Study
+
+    if str(file) == "adversary":
+        from ldprecover_client import progress_bar
+        from ldprecover_experiments.studies.adversary import adversary
+
+        with progress_bar("rounds") as on_progress:
+            table = adversary(seed, rounds, on_progress)
+        show([table])
+        return
 
     sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
     study = Study.load(file)
