@@ -33,12 +33,12 @@ Attack = Annotated[
 
 
 class UnseenGain(Message):
-    """The largest gain of some items together that no test sees."""
+    """The largest gain of some items together that no test sees, as a frequency."""
 
-    items: int = Field(ge=1)
-    share: float = Field(ge=0, le=1, description="Of malicious reports.")
-    gain: float = Field(ge=0, le=1, description="As a frequency.")
-    untested: float = Field(ge=0, le=1, description="Without any test.")
+    items: int
+    share: float = Field(description="Of malicious reports.")
+    gain: float
+    untested: float = Field(description="Without any test.")
 
 
 class Verdict(Message):
@@ -54,9 +54,7 @@ class Verdict(Message):
     attack_probability: Annotated[float, Field(ge=0, le=1)] | None = Field(
         description="Probability of a visible attack; null if the recovery states none."
     )
-    unseen: Annotated[list[UnseenGain], Field(max_length=2)] = Field(
-        description="Of ten and twenty items, or half of all."
-    )
+    unseen: list[UnseenGain] = Field(description="Of ten and twenty items, or half of all.")
     malicious_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
         description="Least share of malicious reports among all that shows; null if the recovery "
         "states none."

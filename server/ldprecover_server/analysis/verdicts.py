@@ -197,7 +197,7 @@ def verdict_of(result: VerdictResult, labels: Sequence[str]) -> Verdict:
     return Verdict(
         attack=attack,
         attack_probability=conclusions.attack_probability,
-        unseen=[UnseenGain.model_validate(asdict(each)) for each in conclusions.unseen],
+        unseen=[UnseenGain(**asdict(each)) for each in conclusions.unseen],
         malicious_share=conclusions.beta,
         least_malicious_share=least,
         raised=[item for item, _ in conclusions.suspects[:MAX_RAISED]],
