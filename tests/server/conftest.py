@@ -139,4 +139,5 @@ def problem_of(response: httpx.Response) -> str:
     assert page == urljoin(str(response.request.url), "/docs/errors")
     assert response.status_code == body["status"] == STATUS[slug]
     assert body["title"]
+    assert slug == "internal-error" or body["detail"]
     return slug

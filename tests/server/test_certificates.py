@@ -171,14 +171,6 @@ def test_tickets_bound_the_share(in_process: InProcess) -> None:
     assert problem_of(response) == "invalid-parameter"
 
 
-def test_certificate_needs_the_key_of_its_round(in_process: InProcess) -> None:
-    id = in_process.open_round(read_access="key")
-    path, body = f"/rounds/{id}/certificate", {"malicious_share": 0.1}
-    assert problem_of(in_process.post(path, json=body)) == "unauthorized"
-    response = in_process.post(path, json=body, headers=in_process.admin)
-    assert problem_of(response) == "no-reports"
-
-
 def test_large_request_is_rejected_before_it_is_read(in_process: InProcess) -> None:
     id = in_process.open_round()
     body = {"malicious_share": 0.1, "questions": [{"items": ["x" * 2**16]}]}

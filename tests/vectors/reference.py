@@ -1,9 +1,10 @@
 """Computes again what the vectors state, from the inputs of each case.
 
 Those of hashes, thresholds, digests and reports have no function here: the packages for Python and
-for JavaScript both agree with them. Nothing here imports the package under test. Numbers come from
-rational arithmetic: e^epsilon is a Fraction within 2^-256 of the true value, so that a vector is
-right to the last digit of a double.
+for JavaScript both agree with them. Nor have those of columns and linear hashes: the package agrees
+with them, and with the definitions in `tests/core/protocols/test_any_array.py`. Nothing here
+imports the package under test. Numbers come from rational arithmetic: e^epsilon is a Fraction
+within 2^-256 of the true value, so that a vector is right to the last digit of a double.
 """
 
 import math
@@ -44,29 +45,6 @@ def p_q(case: Case) -> tuple[Fraction, Fraction]:
             return k * e / total, (k * (k - 1) * e + (d - k) * k) / ((d - 1) * total)
     g = case["hash_range"]
     return e / (e + g - 1), Fraction(1, g)
-
-
-def column(case: Case) -> Case:
-    y = case["column"]
-    items = range(case["domain_size"])
-    return {"supported": [v for v in items if bin(v + 1 & y).count("1") % 2 == 0]}
-
-
-def linear_support(report: int, d: int, g: int) -> list[bool]:
-    seed, bucket = divmod(report, g)
-    places = [g**j for j in range(20) if g**j < max(d, 2)]
-    return [sum(seed // b % g * (v // b % g) for b in places) % g == bucket for v in range(d)]
-
-
-def linear_hash(case: Case) -> Case:
-    support = linear_support(case["report"], case["domain_size"], case["hash_range"])
-    return {"supported": [v for v, supported in enumerate(support) if supported]}
-
-
-def linear_counts(case: Case) -> Case:
-    d, g = case["domain_size"], case["hash_range"]
-    support = [linear_support(report, d, g) for report in case["reports"]]
-    return {"counts": [sum(items) for items in zip(*support, strict=True)]}
 
 
 def wire(case: Case) -> Case:
@@ -121,9 +99,6 @@ def recovery(case: Case) -> Case:
 
 
 OUTPUTS: dict[tuple[str, str], Callable[[Case], Case]] = {
-    ("columns.json", "cases"): column,
-    ("linear_hashes.json", "cases"): linear_hash,
-    ("linear_hashes.json", "counts"): linear_counts,
     ("wire.json", "cases"): wire,
     ("estimates.json", "cases"): estimates,
     ("recover.json", "cases"): recovery,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from tests.core.protocols.listed import listed
 
 from ldprecover import FrequencyOracle, ParameterError, frequency_oracle
 from ldprecover.certificate.undetectable import undetectable
@@ -14,22 +15,9 @@ from ldprecover.protocols.laws import Laws
 
 
 def report_laws(oracle: FrequencyOracle) -> np.ndarray:
-    """Return P(report | item), up to a factor for each report, of all reports that occur."""
-    d = oracle.domain_size
-    if oracle.traits.seeded:  # 8,000 random buckets hold each of at most 256 sets of items
-        buckets, seeds = np.divmod(np.arange(8_000), 4_000)
-        reports = oracle.reports(seeds, buckets)  # type: ignore[attr-defined]
-    elif oracle.wire.dtype.shape:
-        bits = np.array(list(itertools.product([0, 1], repeat=d)), np.uint8)
-        if oracle.fixed_size is not None:
-            bits = bits[bits.sum(axis=1) == oracle.fixed_size]
-        reports = np.packbits(bits, axis=1, bitorder="little")
-    else:
-        reports = np.arange(oracle.summary_size, dtype=oracle.wire.dtype)
-    log = oracle.laws.log_likelihood
-    assert log is not None
-    columns = np.array([log(reports, each) for each in np.eye(d)]).T
-    return np.unique(np.exp(columns - columns.max(axis=1, keepdims=True)).round(12), axis=0)
+    """Return P(report | item), up to a factor for each report, of all reports."""
+    law = listed(oracle)[1]
+    return np.unique((law / law.max(axis=0)).T.round(12), axis=0)
 
 
 def programme(laws: np.ndarray, cost: np.ndarray, base: np.ndarray, scale: float) -> float:

@@ -1,4 +1,4 @@
-"""Linear local hashing: its hash family, counts, parameters and crafted reports."""
+"""Linear local hashing: its hash family, counts and parameters."""
 
 import itertools
 import math
@@ -8,7 +8,6 @@ import pytest
 
 from ldprecover import OUE, ParameterError, ReportError, Tally
 from ldprecover.counting import linear_hashing
-from ldprecover.crafting import crafter_of
 from ldprecover.evidence.alarms import raise_alarms
 from ldprecover.protocols import LLH, frequency_oracle
 from ldprecover.reports import tally_sampler
@@ -140,26 +139,6 @@ def test_seeds_end_below_their_number() -> None:
 def test_rejects_a_range_that_is_no_prime_or_too_large(d: int, g: int, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         LLH(1.0, d, g)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("targets", [[3], [0, 1], [5, 40, 77], list(range(5, 102, 10))])
-@pytest.mark.parametrize("g", [2, 3, 5])
-def test_crafted_reports_support_the_most_targets(targets: list[int], g: int) -> None:
-    oracle = LLH(0.5, 102, g)
-    reports = every_report(oracle)[g:]
-    hits = oracle.supports(reports, np.array(targets)).sum(axis=1)
-    best = set(reports[hits == hits.max()].tolist())
-    crafted = crafter_of(oracle).craft(np.tile(targets, (60_000, 1)), np.random.default_rng(1))
-    # One of at most 243 reports is left out with a probability below 243 (242/243)^60000 < 1e-100.
-    assert set(crafted.tolist()) == best
-    included = np.zeros(102)
-    included[targets] = 1
-    np.testing.assert_allclose(
-        crafter_of(oracle).crafted_support(included, len(targets)),
-        oracle.supports(np.array(sorted(best), "<u4")).mean(axis=0),
-        atol=1e-12,
-    )
 
 
 def test_many_reports_of_every_item_raise_an_alarm() -> None:

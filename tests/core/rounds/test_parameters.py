@@ -88,12 +88,6 @@ def test_stored_labels_may_be_longer_and_look_the_same() -> None:
         RoundParameters("grr", 1, (*items, "\ud800"), stored=True)
 
 
-@pytest.mark.parametrize("protocol", ["grr", "oue"])
-def test_a_hash_range_belongs_to_olh(protocol: str) -> None:
-    with pytest.raises(ParameterError, match="belongs to olh"):
-        RoundParameters(protocol, 1, ("a", "b"), parameter=3)
-
-
 @pytest.mark.parametrize("items", ["abc", {"a", "b"}, frozenset("ab"), None, 3])
 def test_rejects_labels_without_an_order(items: Any) -> None:
     """A set has another order in each process."""

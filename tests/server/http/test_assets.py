@@ -19,6 +19,7 @@ def test_file_has_type_and_etag(server: ServerProcess) -> None:
     assert len(answer.content) == int(answer.headers["content-length"]) > 1_000_000
     again = server.get(SCRIPT, headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["x-frame-options"] == "DENY"
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the system cannot be told")
