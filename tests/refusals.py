@@ -55,6 +55,7 @@ REFUSALS: dict[str, list[Row]] = {
         ("name", "Capital", "name must be 1 to 64 small letters, digits, dots,", "Capital"),
         ("name", "current", "name: 'current' is reserved for the round opened last", "current"),
         ("protocol", "kue", "protocol must be 'grr', 'oue', 'olh', 'sue',", "--protocol kue"),
+        ("question", "two\nlines", "question holds a control character, U+000A", ""),
         ("dummies", 3, "dummies is not known; there are question,", "--parameter dummies=3"),
         ("hash_range", 4, "hash_range belongs to olh, llh; grr has", "--parameter hash_range=4"),
         ("hash_range", "3", "hash_range must be an integer from 2 to 65536, not '3'", ""),

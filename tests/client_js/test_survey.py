@@ -7,11 +7,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.browsers import ARGUMENTS, CHROMIUM
+from tests.browsers import ARGUMENTS, CHROMIUM, launched
 from tests.client.messages import round_message
 from tests.client_js.conftest import CLIENT, open_form
 from tests.conftest import ServerProcess
@@ -20,6 +20,9 @@ from tests.page.conftest import overflow, serious
 from ldprecover import RoundParameters, frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
 from ldprecover.rounds.tickets import assigned_round
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 THANKS = "Thank you: your report is counted."
 REFUSED = (
@@ -30,20 +33,9 @@ EARLIER = "The report made earlier in this browser is counted, and no new answer
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """The launcher of browsers. No event loop can run in this thread while its driver lives."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed; tests/tools.sh says how")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium
-
-
-@pytest.fixture(scope="module")
-def window(chromium: Any) -> Iterator[Any]:
-    """A browser for all tests that do not kill it."""
-    with chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as window:
-        yield window
+def browser() -> Iterator["Browser"]:
+    with launched() as browser:
+        yield browser
 
 
 class Visitor:
@@ -63,8 +55,8 @@ class Visitor:
 
 
 @pytest.fixture
-def visitor(window: Any) -> Iterator[Visitor]:
-    with window.new_context(locale="en-GB") as context:
+def visitor(browser: "Browser") -> Iterator[Visitor]:
+    with browser.new_context(locale="en-GB") as context:
         yield Visitor(context)
 
 
@@ -178,11 +170,11 @@ def test_shuffled_answer_is_reported_by_its_index_in_the_round(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 def test_killed_browser_remembers_report(
-    chromium: Any, service: ServerProcess, site: str, tmp_path: Path
+    browser: "Browser", service: ServerProcess, site: str, tmp_path: Path
 ) -> None:
     opened = service.open_round("olh", items=["soup", "salad"])
     for words in (THANKS, REFUSED):
-        context = chromium.launch_persistent_context(
+        context = browser.browser_type.launch_persistent_context(
             str(tmp_path), executable_path=CHROMIUM, args=ARGUMENTS
         )
         page = Visitor(context).open(survey(site, service, opened["id"]))

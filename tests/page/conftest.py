@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
-from tests.browsers import ARGUMENTS, CHROMIUM
+from tests.browsers import launched
 from tests.conftest import ServerProcess
 
 if TYPE_CHECKING:
@@ -31,17 +31,7 @@ _STATUS = re.compile(r"Failed to load resource: the server responded with a stat
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """The system's Chromium, headless.
-
-    While its driver lives, no event loop can run in this thread, which other tests need.
-    """
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed; tests/tools.sh says how")
-    with (
-        playwright.sync_playwright() as driver,
-        driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as browser,
-    ):
+    with launched() as browser:
         yield browser
 
 

@@ -66,3 +66,15 @@ def raised(server: ServerProcess, **fields: Any) -> dict[str, Any]:
     crafted = np.packbits(bits, axis=1, bitorder="little")
     assert server.submit(opened["id"], wire.pack(crafted)).status_code == 202
     return opened
+
+
+def verdict(attack: str, share: float | None = None, **fields: Any) -> dict[str, Any]:
+    """Return a stored verdict."""
+    return {
+        "attack": attack,
+        "attack_probability": None,
+        "malicious_share": share,
+        "least_malicious_share": 0,
+        "raised": [],
+        **fields,
+    }

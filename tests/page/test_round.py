@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.conftest import ADMIN_KEY, ServerProcess
+from tests.conftest import ServerProcess
 from tests.page.conftest import Visitor, expect
-from tests.page.rounds import CITIES, MARKUP, poisoned, raised, report, shares
+from tests.page.rounds import CITIES, MARKUP, poisoned, raised, report, shares, verdict
+from tests.page.test_rounds import give_key
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, Route
@@ -93,16 +94,10 @@ def test_verdict_comes_first(visitor: Visitor, server: ServerProcess) -> None:
 
 def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, Any]) -> None:
     """The server has it with the round, and the recovery too."""
-    verdict = {
-        "attack": "possible",
-        "attack_probability": 0.4,
-        "malicious_share": 0.08,
-        "least_malicious_share": 0.0123,
-        "raised": [19, 0],
-        "sentences": ["town <b>11</b> may be raised.", "Be careful."],
-    }
-
-    visitor.amend(f"**/rounds/{attacked['name']}", lambda body: body.update(verdict=verdict))
+    fields: dict[str, Any] = {"attack_probability": 0.4, "least_malicious_share": 0.0123}
+    fields["sentences"] = ["town <b>11</b> may be raised.", "Be careful."]
+    stored = verdict("possible", 0.08, raised=[19, 0], **fields)
+    visitor.amend(f"**/rounds/{attacked['name']}", lambda body: body.update(verdict=stored))
     with visitor.page.expect_request("**/recover") as recover:
         page = visitor.open(f"#/rounds/{attacked['name']}")
     assert "prefer" not in recover.value.headers
@@ -119,13 +114,6 @@ def test_kept_verdict_is_shown_at_first(visitor: Visitor, attacked: dict[str, An
 )
 def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -> None:
     """A share below 0.1 % is neither "about" nor "at least" that."""
-    verdict = {
-        "attack": "near_certain",
-        "attack_probability": 0.99,
-        "malicious_share": 0.0007,
-        "least_malicious_share": least,
-        "raised": [19],
-    }
     page = visitor.open()
     text = page.evaluate(
         """async (verdict) => {
@@ -135,20 +123,13 @@ def test_proven_share_is_in_words(visitor: Visitor, least: float, proven: str) -
           shown.set({ n: 9, state: "closed", verdict, bar: null, collectedBar: null });
           return shown.root.children[2].innerText;
         }""",
-        verdict,
+        verdict("near_certain", 0.0007, attack_probability=0.99, least_malicious_share=least),
     )
     assert proven in text.replace("\n", " ")
 
 
 def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
     """The tile and the sentence say what is proven, unless the reports make an attack certain."""
-    verdict: dict[str, Any] = {
-        "attack": "near_certain",
-        "attack_probability": None,
-        "malicious_share": None,
-        "least_malicious_share": 0.987,
-        "raised": [],
-    }
     page = visitor.open()
     tiles, cases = page.evaluate(
         """async (verdict) => {
@@ -172,7 +153,7 @@ def test_proven_share_larger_than_the_estimate_leads(visitor: Visitor) -> None:
             ],
           ];
         }""",
-        verdict,
+        verdict("near_certain", least_malicious_share=0.987),
     )
     assert tiles == [
         ["Malicious reports", "at least 98\u00a0%", "proven at 95\u00a0%"],
@@ -542,8 +523,7 @@ def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -
     page = visitor.open(f"#/rounds/{opened['name']}")
     page.get_by_text("This round's results need a key.").wait_for()
     page.get_by_role("button", name="Enter a key").click()
-    page.get_by_role("dialog").get_by_label("Key").fill(ADMIN_KEY)
-    page.get_by_role("button", name="Use it").click()
+    give_key(page)
     page.get_by_role("img", name=NUMBERS).wait_for()
 
 

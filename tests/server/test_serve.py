@@ -172,12 +172,7 @@ def test_setting_outside_its_range_is_named(setting: dict[str, object]) -> None:
 
 def test_every_setting_is_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDPRECOVER_MAX_BODY_BYTES", "4096")
-    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-of-enough-characters")
-    settings = Settings()
-    assert settings.max_body_bytes == 4096
-    assert settings.admin_key is not None
-    assert settings.admin_key.get_secret_value() == "a-key-of-enough-characters"
-    assert "enough" not in repr(settings)
+    assert Settings().max_body_bytes == 4096
     for name, field in Settings.model_fields.items():
         assert re.fullmatch(r"[a-z_]+", name)
         assert field.description, name
@@ -227,17 +222,6 @@ def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
             rest = process.stderr.read()
     assert "Application shutdown complete" in rest
     assert "Traceback" not in rest
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_stopped_server_ends_by_the_signal(
-    start_server: StartServer, number: signal.Signals
-) -> None:
-    server = start_server()
-    server.submit(server.open_round()["id"], b"\1\0\0\0")
-    server.signal(number)
-    assert server.wait() == -number
-    assert "Traceback" not in server.log.read_text()
 
 
 NEVER_ENDS = """

@@ -1,11 +1,9 @@
 """Submissions: what is taken, what is rejected whole, and what is stored exactly once."""
 
-import asyncio
 import gzip
 import json
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from tests.conftest import PACKED, ServerProcess
@@ -183,48 +181,3 @@ def test_closed_round_rejects_reports_but_answers_retries(server: ServerProcess)
         new = server.submit(id, b"\1\0\0\0\2\0\0\0", key)
         assert problem_of(new) == "round-closed"
     assert server.frequencies(id)["counts"] == [0, 1, 1, 0]
-
-
-def post_together(
-    server: ServerProcess, id: str, submissions: list[tuple[bytes, str]]
-) -> list[httpx.Response]:
-    """Send packed submissions with their keys together, each over a separate connection."""
-
-    async def send() -> list[httpx.Response]:
-        limits = httpx.Limits(max_connections=len(submissions))
-        async with httpx.AsyncClient(
-            base_url=server.url, limits=limits, timeout=60, trust_env=False
-        ) as http:
-            calls = [
-                http.post(
-                    f"/rounds/{id}/reports",
-                    content=packed,
-                    headers={**PACKED, **server.admin, "Idempotency-Key": key},
-                )
-                for packed, key in submissions
-            ]
-            return await asyncio.gather(*calls)
-
-    return asyncio.run(send())
-
-
-@pytest.mark.both
-def test_large_group_counts_each_key_once_despite_conflicts(server: ServerProcess) -> None:
-    id = server.open_round("grr", domain_size=200)["id"]
-    submissions = [(i.to_bytes(4, "little"), f"key-{i}") for i in range(100)]
-    clashes = [((100 + i).to_bytes(4, "little"), f"key-{i}") for i in range(0, 100, 10)]
-    answers = post_together(server, id, submissions + submissions[::3] + clashes)
-    by_key: dict[str, set[int]] = {}
-    for (packed, key), response in zip(
-        submissions + submissions[::3] + clashes, answers, strict=True
-    ):
-        assert response.status_code in (202, 422)
-        if response.status_code == 202 and not response.json()["duplicate"]:
-            by_key.setdefault(key, set()).add(int.from_bytes(packed, "little"))
-    assert all(len(counted) == 1 for counted in by_key.values())
-    assert len(by_key) == 100
-    counts = np.array(server.frequencies(id)["counts"])
-    assert np.flatnonzero(counts).tolist() == sorted(
-        item for counted in by_key.values() for item in counted
-    )
-    assert counts.max() == 1

@@ -33,6 +33,16 @@ def test_batch_is_independent_of_counting_ahead(sent: list[tuple[int, bool]], se
         assert sorted(stored.tolist()) == sorted(reports.tolist())
 
 
+def test_reports_of_a_batch_are_shuffled() -> None:
+    """In order by chance once in 50! times."""
+    items = list(range(50))
+    oracle, reports = frequency_oracle("grr", 0.5, 50), np.array(items, "<u4")
+    data, _ = SubmissionBatch([Submission(1, oracle, "key", wire.pack(reports))]).rows([0])
+    stored = np.frombuffer(data, "<u4").tolist()
+    assert sorted(stored) == items
+    assert stored not in (items, items[::-1])
+
+
 def test_counts_ahead_only_large_submissions_with_small_tallies() -> None:
     def takes_long(protocol: str, d: int, n: int) -> bool:
         oracle = frequency_oracle(protocol, 0.5, d)

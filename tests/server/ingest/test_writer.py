@@ -24,16 +24,20 @@ from ldprecover_server.storage.schema import submission_keys
 Post = tuple[str, str, dict[str, Any]]
 
 
-def post(id: str, items: Sequence[int], key: str | None = None) -> Post:
-    """Return the request that submits these GRR reports."""
+def post(id: str, reports: Sequence[int] | Reports, key: str | None = None) -> Post:
+    """Return the request that submits reports; numbers are items of GRR."""
     headers = PACKED | InProcess.admin | ({"Idempotency-Key": key} if key is not None else {})
-    packed = np.array(items, dtype="<u4").tobytes()
+    packed = wire.pack(reports if isinstance(reports, np.ndarray) else np.array(reports, "<u4"))
     return "POST", f"/rounds/{id}/reports", {"content": packed, "headers": headers}
 
 
 async def send(app: InProcess, request: Post) -> httpx.Response:
     method, path, options = request
     return await app.http.request(method, path, **options)
+
+
+def counts(app: InProcess, id: str) -> Any:
+    return app.frequencies(id)["counts"]
 
 
 class Commits:
@@ -79,10 +83,6 @@ def id(app: InProcess) -> str:
 @pytest.fixture
 def commits(app: InProcess, id: str) -> Commits:
     return Commits(app)
-
-
-def counts(app: InProcess, id: str) -> list[int]:
-    return app.get(f"/rounds/{id}/frequencies").json()["counts"]
 
 
 def in_one_group(app: InProcess, commits: Commits, *requests: Post) -> list[httpx.Response]:
@@ -163,19 +163,6 @@ def test_full_storage_is_507_without_retry(app: InProcess, id: str, commits: Com
     assert [
         r.json()["duplicate"] for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))
     ] == 2 * [False]
-
-
-@pytest.mark.sqlite
-def test_writer_survives_a_fault_in_one_group(
-    app: InProcess, id: str, commits: Commits, caplog: pytest.LogCaptureFixture
-) -> None:
-    commits.before = [ZeroDivisionError("a fault nobody foresaw")]
-    answers = in_one_group(app, commits, post(id, [1], "a"), post(id, [2], "b"))
-    assert {problem_of(r) for r in answers} == {"internal-error"}
-    assert all("nobody foresaw" not in r.text for r in answers)
-    assert "ZeroDivisionError" in caplog.text
-    assert [r.status_code for r in app.gather(post(id, [1], "a"), post(id, [2], "b"))] == [202, 202]
-    assert counts(app, id)[:3] == [0, 1, 1]
 
 
 def test_closed_or_deleted_round_does_not_affect_its_group(
@@ -285,36 +272,34 @@ LONG = frequency_oracle("olh", 0.5, 100)
 MANY = 30_000  # reports that take long to count
 
 
-def long(app: InProcess, id: str, seed: int, n: int = MANY) -> tuple[Post, np.ndarray]:
+def long(id: str, seed: int, n: int = MANY, key: str | None = None) -> tuple[Post, Reports]:
     """Return the request that submits OLH reports, and the reports."""
     rng = np.random.default_rng(seed)
     reports = LONG.perturb(rng.integers(0, 100, n), rng)
-    return (
-        "POST",
-        f"/rounds/{id}/reports",
-        {"content": wire.pack(reports), "headers": PACKED | app.admin},
-    ), reports
+    return post(id, reports, key), reports
 
 
-@pytest.mark.sqlite
-def test_submissions_counted_ahead_and_in_groups_add_up(app: InProcess) -> None:
-    id = app.open_round("olh", 0.5, domain_size=100)
-    sent = [long(app, id, seed, n) for seed, n in enumerate((MANY, 5, MANY, 1, 700))]
-    answers = in_one_group(app, Commits(app), *(request for request, _ in sent))
-    assert [answer.status_code for answer in answers] == 5 * [202]
-    everything = np.concatenate([reports for _, reports in sent])
-    assert counts(app, id) == LONG.support_counts(everything).tolist()
-    stored = b"".join(
-        app.storage.segments.tally_and_reports(app.storage.rounds.find(id).seq, 100)[1]
-    )
-    assert sorted(np.frombuffer(stored, LONG.wire.dtype).tolist()) == sorted(everything.tolist())
+def hold_counting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[threading.Event, threading.Event, list[Submission]]:
+    """Return the events that counting ahead has begun and may go on, and what was counted."""
+    began, gate, count = threading.Event(), threading.Event(), Submission.count
+    counted: list[Submission] = []
+
+    def count_after_gate(submission: Submission) -> None:
+        counted.append(submission)
+        began.set()
+        assert gate.wait(30)
+        count(submission)
+
+    monkeypatch.setattr(Submission, "count", count_after_gate)
+    return began, gate, counted
 
 
 def test_large_submission_counts_once_despite_retries(app: InProcess) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
-    request, reports = long(app, id, 1)
-    request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
-    other, more = long(app, id, 2)
+    request, reports = long(id, 1, key="long")
+    other, more = long(id, 2)
     app.gather(request)
     answers = in_one_group(app, Commits(app), request, other)
     assert [answer.json()["duplicate"] for answer in answers] == [True, False]
@@ -326,20 +311,12 @@ def test_report_is_answered_while_a_large_submission_is_counted(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
-    began, gate = threading.Event(), threading.Event()
-    count = Submission.count
-
-    def count_after_gate(submission: Submission) -> None:
-        began.set()
-        assert gate.wait(30)
-        count(submission)
-
-    monkeypatch.setattr(Submission, "count", count_after_gate)
+    began, gate, _ = hold_counting(monkeypatch)
 
     async def both() -> tuple[int, int]:
-        slow = asyncio.create_task(send(app, long(app, id, 1)[0]))
+        slow = asyncio.create_task(send(app, long(id, 1)[0]))
         await asyncio.to_thread(began.wait, 30)
-        quick = await send(app, long(app, id, 2, n=1)[0])
+        quick = await send(app, long(id, 2, n=1)[0])
         assert not slow.done()
         gate.set()
         return quick.status_code, (await slow).status_code
@@ -354,24 +331,15 @@ def test_abandoned_submissions_are_not_counted(
 ) -> None:
     app = start_in_process(request_seconds=1)
     id = app.open_round("olh", 0.5, domain_size=100)
-    gate = threading.Event()
-    count, counted = Submission.count, []
-
-    def count_after_gate(submission: Submission) -> None:
-        counted.append(submission)
-        assert gate.wait(30)
-        count(submission)
-
-    monkeypatch.setattr(Submission, "count", count_after_gate)
+    _, gate, counted = hold_counting(monkeypatch)
     threads = len(app.ingest._counters)
     try:
-        answers = app.gather(*(long(app, id, seed)[0] for seed in range(threads + 2)))
+        answers = app.gather(*(long(id, seed)[0] for seed in range(threads + 2)))
     finally:
         gate.set()
     assert {problem_of(answer) for answer in answers} == {"store-unavailable"}
-    monkeypatch.setattr(Submission, "count", count)
-    request, _ = long(app, id, 99)
-    request[2]["headers"] = request[2]["headers"] | {"Idempotency-Key": "long"}
+    monkeypatch.undo()
+    request, _ = long(id, 99, key="long")
     while app.gather(request)[0].status_code == 503:
         pass  # a busy machine may take longer than the second
     assert len(counted) == threads
@@ -383,7 +351,7 @@ def test_writer_answers_errors_of_counting_ahead(
     app: InProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = app.open_round("olh", 0.5, domain_size=100)
-    request, reports = long(app, id, 1)
+    request, reports = long(id, 1)
 
     def fail(submission: Submission) -> None:
         raise RuntimeError("a fault")
@@ -392,19 +360,6 @@ def test_writer_answers_errors_of_counting_ahead(
     (answer,) = app.gather(request)
     assert answer.status_code == 202
     assert counts(app, id) == LONG.support_counts(reports).tolist()
-
-
-@pytest.mark.sqlite
-def test_reports_lie_shuffled_in_their_segment(app: InProcess, id: str) -> None:
-    """In order by chance once in 50! times."""
-    (response,) = app.gather(post(id, range(50)))
-    assert response.status_code == 202
-    with app.storage.database.read() as connection:
-        data = connection.scalar(sa.text("SELECT data FROM segments"))
-    items = np.frombuffer(data, dtype="<u4").tolist()
-    assert sorted(items) == list(range(50))
-    assert items != list(range(50))
-    assert items != list(range(50))[::-1]
 
 
 def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> None:
@@ -445,11 +400,16 @@ def test_protocol_that_cannot_count_fails_its_round_alone(
 
 @pytest.mark.sqlite
 def test_unknown_error_of_a_commit_fails_one_round_of_its_group(
-    app: InProcess, id: str, commits: Commits
+    app: InProcess, id: str, commits: Commits, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = app.open_round("grr", domain_size=50)
-    commits.before = [ValueError("boom"), GeneratorExit()]
-    answers = in_one_group(app, commits, post(id, [1]), post(other, [2]))
-    assert sorted(answer.status_code for answer in answers) == [202, 500]
-    assert commits.sizes == [1, 2, 1, 1]
-    assert app.run(send(app, post(id, [1]))).status_code == 202
+    commits.before = [ValueError("boom"), GeneratorExit("boom")]
+    requests = [post(id, [1], "a"), post(id, [2], "b"), post(other, [3], "c")]
+    answers = in_one_group(app, commits, *requests)
+    failed = [answer for answer in answers if answer.status_code != 202]
+    assert {problem_of(answer) for answer in failed} == {"internal-error"}
+    assert all("boom" not in answer.text for answer in failed)
+    assert all(error in caplog.text for error in ("ValueError", "GeneratorExit"))
+    assert sorted(commits.sizes) == [1, 1, 2, 3]
+    assert {answer.status_code for answer in app.gather(*requests)} == {202}
+    assert (counts(app, id)[:3], counts(app, other)[3]) == ([0, 1, 1], 1)

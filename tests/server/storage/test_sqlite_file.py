@@ -37,13 +37,16 @@ def test_files_are_readable_by_their_owner_alone(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_existing_file_keeps_its_mode(tmp_path: Path) -> None:
+def test_empty_file_becomes_a_database_and_keeps_its_mode(tmp_path: Path) -> None:
+    """`mktemp` creates one."""
     path = tmp_path / "ldprecover.db"
     path.touch(mode=0o640)
     path.chmod(0o640)
     with closing(Storage(f"sqlite:///{path}")) as storage:
+        storage.database.claim()
         storage.prepare()
         storage.check_writable()
+        assert storage.migrate() == []
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -201,17 +204,6 @@ def test_file_system_without_a_log_is_refused(tmp_path: Path) -> None:
             storage.prepare()
         with pytest.raises(StoreUnavailableError):
             storage.check_writable()
-
-
-def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
-    """`mktemp` creates one."""
-    path = tmp_path / "ldprecover.db"
-    path.touch()
-    with closing(Storage(f"sqlite:///{path}")) as storage:
-        storage.database.claim()
-        storage.prepare()
-        storage.check_writable()
-        assert storage.migrate() == []
 
 
 def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from ldprecover import RoundParameters, Tally
 from ldprecover_server.errors import (
     ConfigurationError,
     NameTakenError,
-    RoundNotFoundError,
     StoreUnavailableError,
 )
 from ldprecover_server.storage import Outcome, Storage, decode_labels
@@ -350,13 +349,6 @@ def test_rounds_survive_reopening_the_database(open_storage: OpenStorage, fresh:
     assert storage.rounds.parameters(opened.seq) == parameters
     with pytest.raises(NameTakenError):
         storage.rounds.open("R2", "one", parameters)
-    storage.deletion.delete("R1")
-    with pytest.raises(RoundNotFoundError):
-        storage.rounds.find("one")
-    with pytest.raises(RoundNotFoundError):
-        storage.rounds.parameters(opened.seq)
-    with pytest.raises(RoundNotFoundError):
-        storage.rounds.find("current")
 
 
 @pytest.mark.parametrize("size", [1, (2 << 20) + 1])
