@@ -39,21 +39,11 @@ class InProcess(Calls):
         self.readiness.seconds = 0.0  # each call sees the present
         self.ingest: Ingest = self.app.state.ingest
         self._runner = asyncio.Runner()
-        self.http = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.app), base_url="http://localhost"
-        )
-        self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
-        self._answers: asyncio.Queue[Any] = asyncio.Queue()
-        self.run(self._start())
-
-    async def _start(self) -> None:
-        scope = {"type": "lifespan", "asgi": {"version": "3.0"}}
-        self._lifespan = asyncio.create_task(self.app(scope, self._events.get, self._answers.put))
-        assert await self._send("lifespan.startup") == {"type": "lifespan.startup.complete"}
-
-    async def _send(self, event: str) -> Any:
-        await self._events.put({"type": event})
-        return await self._answers.get()
+        self._open = contextlib.AsyncExitStack()
+        self.run(self._open.enter_async_context(self.app.router.lifespan_context(self.app)))
+        transport = httpx.ASGITransport(self.app)
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+        self.run(self._open.enter_async_context(self.http))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the application's event loop."""
@@ -79,13 +69,8 @@ class InProcess(Calls):
         return response.json()["id"]
 
     def close(self) -> None:
-        async def end() -> None:
-            await self.http.aclose()
-            assert await self._send("lifespan.shutdown") == {"type": "lifespan.shutdown.complete"}
-            await self._lifespan
-
         with contextlib.closing(self._runner):
-            self.run(end())
+            self.run(self._open.aclose())
 
 
 StartInProcess = Callable[..., InProcess]

@@ -5,8 +5,8 @@ import json
 import signal
 import socket
 import struct
-import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -72,47 +72,24 @@ def open_files(pid: int) -> list[str]:
     return responses
 
 
-class Asking:
-    """A request in a thread, and its answer."""
-
-    def __init__(self, server: ServerProcess, path: str, **options: Any) -> None:
-        self.answer: httpx.Response | None = None
-        self._thread = threading.Thread(
-            target=self._ask, args=(server.url, path, options), daemon=True
-        )
-        self._thread.start()
-
-    def _ask(self, url: str, path: str, options: Any) -> None:
-        with (
-            httpx.Client(base_url=url, timeout=100, trust_env=False) as http,
-            suppress(httpx.TransportError),
-        ):
-            self.answer = http.post(path, **options)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether there is no answer yet."""
-        return self._thread.is_alive()
-
-    def wait(self) -> httpx.Response | None:
-        """Return the answer; None where the server went without one."""
-        self._thread.join()
-        return self.answer
+def ask(pool: ThreadPoolExecutor, server: ServerProcess, id: str) -> Future[httpx.Response]:
+    """Ask for a long analysis of a round in a thread."""
+    url = f"{server.url}/rounds/{id}/recover"
+    return pool.submit(httpx.post, url, json=LONG, timeout=100, trust_env=False)
 
 
 def test_timed_out_analysis_is_504_while_reports_are_accepted(start_server: StartServer) -> None:
     server = start_server(analyses=1, analysis_seconds=1)
     id = long_round(server)
-    asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
     n = 300_000
-    while asking.is_waiting or n == 300_000:
-        assert server.submit(id, REPORTS[:10].tobytes()).status_code == 202
-        n += 10
-        assert server.frequencies(id)["n"] == n
+    with ThreadPoolExecutor() as pool:
+        asking = ask(pool, server, id)
+        while not asking.done() or n == 300_000:
+            assert server.submit(id, REPORTS[:10].tobytes()).status_code == 202
+            n += 10
+            assert server.frequencies(id)["n"] == n
     assert server.post(f"/rounds/{id}/recover").status_code == 200
-    answer = asking.wait()
-    assert answer is not None
-    assert problem_of(answer) == "analysis-timeout"
+    assert problem_of(asking.result()) == "analysis-timeout"
 
 
 def disconnect_while_running(server: ServerProcess, path: str, fields: dict[str, Any]) -> int:
@@ -141,16 +118,15 @@ def test_disconnect_kills_the_worker(start_server: StartServer) -> None:
 def test_ended_server_leaves_no_worker(start_server: StartServer, number: signal.Signals) -> None:
     server = start_server(shutdown_seconds=1)
     id = long_round(server)
-    asking = Asking(server, f"/rounds/{id}/recover", json=LONG)
-    wait_until(lambda: busy(server))
-    workers = worker_processes(server).values()
-    server.signal(number)
-    answer = asking.wait()
+    with ThreadPoolExecutor() as pool:
+        asking = ask(pool, server, id)
+        wait_until(lambda: busy(server))
+        workers = worker_processes(server).values()
+        server.signal(number)
     if number == signal.SIGKILL:
-        assert answer is None
+        assert isinstance(asking.exception(), httpx.TransportError)
     else:  # immediately, not when the time for requests in progress has passed
-        assert answer is not None
-        assert answer.json()["detail"] == "the server stops"
+        assert asking.result().json()["detail"] == "the server stops"
     assert server.wait() == -number
     assert not psutil.wait_procs(workers, timeout=60)[1]
 
