@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -373,6 +374,16 @@ def forking() -> None:
     inherits.
     """
     forkserver.ensure_running()
+
+
+@pytest.fixture(scope="module")
+def many_sockets() -> Iterator[None]:
+    """Let this process, and those that it starts, have thousands of sockets, if the system may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = 20_000 if hard == resource.RLIM_INFINITY else min(20_000, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ itself.
 """
 
 import asyncio
-import contextlib
 import mmap
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,28 +60,17 @@ def assert_live(cost: Cost, again: Callable[[], Cost]) -> None:
 class LoopWatch:
     """Finds the longest turn of an event loop, by a timer that is due every millisecond.
 
-    What it finds is kept in 16 bytes, which another process may share.
+    What it finds is kept in 16 bytes of a file, which another process may share.
     """
 
-    def __init__(self, shared: bytearray | mmap.mmap | None = None) -> None:
-        self._cells = memoryview(shared or bytearray(_CELLS)).cast("d")
-        self._timer: asyncio.TimerHandle | None = None
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Watch the running loop, from now on; a turn that has not ended at the end counts too."""
-        self.start()
-        try:
-            yield
-        finally:
-            self._tick(again=False)
-            if self._timer is not None:
-                self._timer.cancel()
+    def __init__(self, path: Path) -> None:
+        with path.open("r+b") as file:
+            self._cells = memoryview(mmap.mmap(file.fileno(), _CELLS)).cast("d")
 
     def start(self) -> None:
         """Watch the running loop as long as it runs."""
         self._cells[0], self._cells[1] = time.monotonic(), 0.0
-        self._timer = asyncio.get_running_loop().call_later(_EVERY, self._tick)
+        asyncio.get_running_loop().call_later(_EVERY, self._tick)
 
     @property
     def longest(self) -> float:
@@ -99,12 +87,11 @@ class LoopWatch:
         while self._cells[0] < now:
             time.sleep(_EVERY / 2)
 
-    def _tick(self, *, again: bool = True) -> None:
+    def _tick(self) -> None:
         now = time.monotonic()
         self._cells[1] = max(self._cells[1], now - self._cells[0] - _EVERY)
         self._cells[0] = now
-        if again:
-            self._timer = asyncio.get_running_loop().call_later(_EVERY, self._tick)
+        asyncio.get_running_loop().call_later(_EVERY, self._tick)
 
 
 class PeakMemory:
@@ -143,7 +130,7 @@ class WatchedProcess:
             f"import sys; sys.path.append({str(root)!r}); import tests.liveness as l; "
             f"l.watch({str(path)!r})\n"
         )
-        self._watch = LoopWatch(_mapped(path))
+        self._watch = LoopWatch(path)
 
     def measure(self, pid: int, call: Callable[[], T]) -> tuple[T, Cost]:
         """Make a call to the server, and return with its result what it cost."""
@@ -162,12 +149,7 @@ def watch(path: str) -> None:
     start = uvicorn.Server.startup
 
     async def watched(server: uvicorn.Server, *args: Any, **options: Any) -> None:
-        LoopWatch(_mapped(Path(path))).start()
+        LoopWatch(Path(path)).start()
         await start(server, *args, **options)
 
     uvicorn.Server.startup = watched  # type: ignore[method-assign,assignment]
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    with path.open("r+b") as file:
-        return mmap.mmap(file.fileno(), _CELLS)

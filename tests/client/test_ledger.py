@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,11 +47,8 @@ def run_together(n: int, act: Callable[[int], object]) -> None:
         barrier.wait()
         act(i)
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(n) as pool:
+        list(pool.map(run, range(n)))
 
 
 @pytest.fixture

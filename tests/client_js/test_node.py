@@ -73,18 +73,3 @@ def test_real_server_counts_reports(
         ("accepted", False)
     ] * n, receipts
     assert server.frequencies(opened["id"])["n"] == n
-
-
-def test_lost_response_counts_once(
-    server: ServerProcess, report_in_node: ReportInNode, tmp_path: Path
-) -> None:
-    opened = server.open_round("olh")
-    users = {"url": server.url, "round": opened["id"], "file": str(tmp_path / "ledger.json")}
-    (lost,) = report_in_node(values=[1], loses=2, **users)
-    assert lost["error"] == "UnansweredError"
-    (later,) = report_in_node(values=[2], **users)  # another process
-    assert (later["state"], later["duplicate"], later["resent"]) == ("accepted", True, True)
-    assert [again["error"] for again in report_in_node(values=[1, 2], **users)] == [
-        "AlreadyReportedError"
-    ] * 2
-    assert server.frequencies(opened["id"])["n"] == 1

@@ -79,6 +79,12 @@ def written(folder: Path, oracle: FrequencyOracle, reports: Reports) -> ReportDa
     return write_dataset(str(folder), export_of(oracle, reports), pieces)
 
 
+@pytest.fixture
+def dataset(tmp_path: Path) -> ReportDataset:
+    """A dataset of reports of OUE."""
+    return written(tmp_path / "round", ORACLES["oue"], poisoned(ORACLES["oue"]).reports)
+
+
 def rows(dataset: ReportDataset) -> list[bytes]:
     """Return the packed reports of a dataset one by one."""
     oracle = dataset.export.parameters.oracle
@@ -182,10 +188,10 @@ def test_certificate_on_a_cluster_is_that_of_one_process(tmp_path: Path, schedul
         assert total(DatasetSource([dataset], client)) == total(DatasetSource([dataset]))
 
 
-def test_results_of_killed_workers_are_computed_again(tmp_path: Path, scheduler: str) -> None:
+def test_results_of_killed_workers_are_computed_again(
+    dataset: ReportDataset, scheduler: str
+) -> None:
     """All workers die after the first sum, so the others are lost or were never computed."""
-    oracle = ORACLES["oue"]
-    dataset = written(tmp_path / "round", oracle, poisoned(oracle).reports)
     with connect(scheduler) as client:
         killed: list[int] = []
 
@@ -250,18 +256,16 @@ def changed(folder: Path, column: pyarrow.Array, name: str = "report") -> None:
         (pyarrow.array(["text"]), "cannot read"),
     ],
 )
-def test_other_columns_are_rejected(tmp_path: Path, column: pyarrow.Array, message: str) -> None:
-    oracle = ORACLES["oue"]
-    dataset = written(tmp_path / "round", oracle, poisoned(oracle).reports)
+def test_other_columns_are_rejected(
+    dataset: ReportDataset, tmp_path: Path, column: pyarrow.Array, message: str
+) -> None:
     changed(tmp_path / "round", column)
     with pytest.raises(ReportDatasetError, match=message):
         DatasetSource([ReportDataset.open(dataset.url)]).tally()
 
 
-def test_names_a_file_that_was_cut(tmp_path: Path) -> None:
-    oracle = ORACLES["oue"]
-    dataset = written(tmp_path, oracle, poisoned(oracle).reports)
-    file = min(tmp_path.glob("part-*.parquet"))
+def test_names_a_file_that_was_cut(dataset: ReportDataset, tmp_path: Path) -> None:
+    file = min(tmp_path.rglob("part-*.parquet"))
     os.truncate(file, file.stat().st_size - 50)
     with pytest.raises(ReportDatasetError, match=file.name):
         DatasetSource([ReportDataset.open(dataset.url)])
@@ -304,9 +308,7 @@ def test_rejects_workers_of_another_version(
         pass
 
 
-def test_names_a_scheduler_that_is_lost(tmp_path: Path) -> None:
-    oracle = ORACLES["oue"]
-    dataset = written(tmp_path / "round", oracle, poisoned(oracle).reports)
+def test_names_a_scheduler_that_is_lost(dataset: ReportDataset) -> None:
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as lost,
         pytest.raises(EngineError, match="was lost"),

@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import resource
 import selectors
 import signal
 import socket
@@ -165,14 +164,6 @@ def test_few_large_bodies_without_a_key_are_stored_at_a_time(proxy: Proxy) -> No
             assert connection.recv(100).startswith(b"HTTP/1.1 100 ")
         assert_problem(talk(proxy, post(200_000), one=True), 503, "busy")
         assert talk(proxy, post(2) + b"{}").startswith(b"HTTP/1.1 418 ")
-
-
-@pytest.fixture
-def many_sockets() -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (8_000 if hard == -1 else min(8_000, hard), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.usefixtures("many_sockets")

@@ -8,20 +8,21 @@ import pytest
 from tests.conftest import ServerProcess
 from tests.server.conftest import problem_of
 
-from ldprecover import Estimates, FrequencyOracle, RecoveryRequest, RoundParameters, Tally, recover
-from ldprecover.protocols import PROTOCOLS, own_parameters, wire
+from ldprecover import (
+    Estimates,
+    FrequencyOracle,
+    RecoveryRequest,
+    Tally,
+    frequency_oracle,
+    recover,
+)
+from ldprecover.protocols import PROTOCOLS, wire
 
 pytestmark = pytest.mark.sqlite
 
 
 LABELS = ("3", "2", "1", "0", "Łódź", "x y", "a", "b", "c", "d", "e")
 """Labels that are also indices of other items: 3 and "3" are different targets."""
-
-
-def own_of(opened: dict[str, Any]) -> int | None:
-    """Return the value of the protocol's own parameter."""
-    values = [opened[name] for name in own_parameters() if opened[name] is not None]
-    return values[0] if values else None
 
 
 Poisoned = dict[str, tuple[dict[str, Any], Tally]]
@@ -35,9 +36,8 @@ def poisoned(server: ServerProcess) -> Poisoned:
     rng = np.random.default_rng(3)
     rounds = {}
     for protocol in PROTOCOLS:
-        own = {"hash_range": 4} if protocol == "olh" else {}
-        opened = server.open_round(protocol, 1.0, items=LABELS, **own)
-        oracle = RoundParameters(protocol, 1.0, LABELS, parameter=own_of(opened)).oracle
+        oracle = frequency_oracle(protocol, 1.0, 11, 4 if protocol == "olh" else None)
+        opened = server.open_round(protocol, 1.0, items=LABELS, **oracle.own)
         genuine = oracle.perturb(rng.integers(0, 5, 400), rng)
         malicious = oracle.encode(rng.choice([7, 9], 100), rng)
         for reports in (genuine, malicious):

@@ -1,7 +1,6 @@
 """Concurrent clients of whole systems."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -98,15 +97,10 @@ class Clients:
 def is_listening(server: ServerProcess) -> bool:
     """Return whether a server accepts connections."""
     try:
-        socket.create_connection(address_of(server), timeout=10).close()
+        server.connect().close()
     except ConnectionError:
         return False
     return True
-
-
-def address_of(server: ServerProcess) -> tuple[str, int]:
-    """Return host and port."""
-    return server.http.base_url.host, server.http.base_url.port or 80
 
 
 def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import example, given, note
@@ -147,6 +148,12 @@ class History:
         self._n_at_close: int | None = None
         self._database_killed = False
         self._round = ""
+        self._http = httpx.AsyncClient(
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+            timeout=60,
+            trust_env=False,
+            verify=False,
+        )
 
     async def run(self, history: list[Operation]) -> None:
         """Run the operations, then let everybody try again, and check that each report counts
@@ -232,7 +239,7 @@ class History:
         stored_before = submission.key in self._stored
         address = await self._address(via)
         self._sent_whole[submission.key] += 1
-        answer = await exchange(address, self._posting(submission))
+        answer = await self._exchange(address, *self._posting(submission))
         if answer is None:
             return
         status, body = answer
@@ -255,7 +262,7 @@ class History:
             self._refused.add(submission.key)
 
     async def _drop(self, submission: Submission, via: int, share: float | None) -> None:
-        request = self._posting(submission)
+        request = request_of(*self._posting(submission))
         address = await self._address(via)
         if share is None:
             self._sent_whole[submission.key] += 1
@@ -273,9 +280,8 @@ class History:
     async def _close(self, via: int) -> None:
         self._closing = True
         path = f"/rounds/{self._round}/close"
-        if answer := await exchange(
-            await self._address(via), request_of("POST", path, self._system.servers[0].admin)
-        ):
+        admin = self._system.servers[0].admin
+        if answer := await self._exchange(await self._address(via), "POST", path, admin):
             status, body = answer
             assert status == 200 or (status == 503 and self._database_killed), answer
         else:
@@ -319,8 +325,8 @@ class History:
     async def _insist(self, via: int, method: str, path: str, body: bytes) -> Any:
         """Ask until there is an answer, after restarts that are under way."""
         for _ in range(20):
-            request = request_of(method, path, self._system.servers[0].admin | JSON, body)
-            answer = await exchange(await self._address(via), request)
+            headers = self._system.servers[0].admin | JSON
+            answer = await self._exchange(await self._address(via), method, path, headers, body)
             if answer is not None and answer[0] < 300:
                 return answer[1]
             assert answer is None or (answer[0] == 503 and self._database_killed), answer
@@ -355,9 +361,27 @@ class History:
         async with self._database:
             await asyncio.to_thread(self._system.cluster.restart)
 
-    def _posting(self, submission: Submission) -> bytes:
+    def _posting(self, submission: Submission) -> tuple[str, str, dict[str, str], bytes]:
         headers = {**PACKED, **self._system.servers[0].admin, "Idempotency-Key": submission.key}
-        return request_of("POST", f"/rounds/{self._round}/reports", headers, submission.packed)
+        return "POST", f"/rounds/{self._round}/reports", headers, submission.packed
+
+    async def _exchange(
+        self,
+        address: tuple[str, int],
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        body: bytes = b"",
+    ) -> Answer | None:
+        """Return status and JSON of the answer, or None if the connection breaks before it is
+        whole.
+        """
+        url = "http://{}:{}{}".format(*address, path)
+        try:
+            answer = await self._http.request(method, url, headers=headers, content=body)
+        except httpx.TransportError:
+            return None
+        return answer.status_code, answer.json()
 
 
 def start(server: ServerProcess) -> None:
@@ -373,7 +397,7 @@ def opening() -> bytes:
     return json.dumps({"protocol": "grr", "epsilon": 1.0, "domain_size": DOMAIN_SIZE}).encode()
 
 
-def request_of(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> bytes:
+def request_of(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
     """Return the bytes of a request after which the connection ends."""
     all_headers = {"Host": "x", "Connection": "close", "Content-Length": str(len(body)), **headers}
     lines = [
@@ -383,35 +407,6 @@ def request_of(method: str, path: str, headers: dict[str, str], body: bytes = b"
         "",
     ]
     return "\r\n".join(lines).encode() + body
-
-
-async def exchange(address: tuple[str, int], request: bytes) -> Answer | None:
-    """Return status and JSON of the answer, or None if the connection breaks before it is whole."""
-    try:
-        reader, writer = await asyncio.open_connection(*address)
-    except OSError:
-        return None
-    try:
-        writer.write(request)
-        answer = await asyncio.wait_for(reader.read(), 60)
-    except OSError:
-        return None
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-    head, _, body = answer.partition(b"\r\n\r\n")
-    length = next(
-        (
-            int(line[15:])
-            for line in head.lower().split(b"\r\n")
-            if line.startswith(b"content-length:")
-        ),
-        None,
-    )
-    if length is None or len(body) < length:
-        return None
-    return int(head.split(b" ")[1]), json.loads(body)
 
 
 @pytest.fixture(scope="module")

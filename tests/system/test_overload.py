@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
 import sqlite3
 from contextlib import closing
 
@@ -11,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.conftest import PACKED, StartServer, limited
-from tests.system.conftest import Clients, address_of, distinct_submissions, is_listening
+from tests.system.conftest import Clients, distinct_submissions, is_listening
 
 from ldprecover import frequency_oracle
 
@@ -79,9 +78,7 @@ def test_stalled_upload_is_408_and_frees_its_memory(start_server: StartServer) -
         f"POST /rounds/{round}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: "
         f"{PACKED['Content-Type']}\r\n"
     )
-    with socket.create_connection(address_of(server), timeout=60) as stalled:
-        stalled.sendall(f"{head}Content-Length: 4000\r\n\r\n".encode() + 3_999 * b"\0")
-        answer = b"".join(iter(lambda: stalled.recv(65536), b""))
+    answer = server.talk(f"{head}Content-Length: 4000\r\n\r\n".encode() + 3_999 * b"\0")
     status, _, rest = answer.partition(b"\r\n")
     assert status == b"HTTP/1.1 408 Request Timeout"
     problem = json.loads(rest.partition(b"\r\n\r\n")[2])

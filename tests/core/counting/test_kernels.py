@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle, ReportError
 from ldprecover.counting import (
     numba_kernels,
     numpy_kernels,
-    olh_buckets,
     packed_lines,
 )
 from ldprecover.counting.xxhash32 import bucket_of, bucket_ranges, hash_items
@@ -307,14 +305,6 @@ def test_counting_takes_little_memory(backend: ModuleType, oracle: FrequencyOrac
         assert tracemalloc.get_traced_memory()[1] - before < 16 << 20
     finally:
         tracemalloc.stop()
-
-
-@given(seed=SEEDS, item=SEEDS, g=hash_ranges)
-def test_hash_is_xxhash32_of_four_little_endian_bytes(seed: int, item: int, g: int) -> None:
-    expected = xxhash.xxh32_intdigest(item.to_bytes(4, "little"), seed=seed)
-    seeds, items = np.array([seed], np.uint32), np.array([item], np.uint32)
-    assert hash_items(seeds, items).tolist() == [expected]
-    assert olh_buckets(seeds, items, g).tolist() == [expected * g >> 32]
 
 
 @given(

@@ -207,14 +207,15 @@ COUNTS = np.array([3, 0, 7, 0, 0])
 
 
 @pytest.mark.parametrize(
-    ("counts", "n"),
-    [([1, 2], 10), ([0, 0, np.nan, 0, 0], 10), (["1"] * 5, 10), ([0, -1, 0, 0, 0], 10)]
-    + [([0, 11, 0, 0, 0], 10), ([3, 3, 3, 3, 0], 10), ([True] * 5, 10), (7, 10), ([], 10)]
-    + [(COUNTS, n) for n in (0, -1, 10.0, True, "10", None, np.nan)],
+    "counts",
+    [
+        *([1, 2], [0, 0, np.nan, 0, 0], ["1"] * 5, [0, -1, 0, 0, 0]),
+        *([0, 11, 0, 0, 0], [3, 3, 3, 3, 0], [True] * 5, 7, []),
+    ],
 )
-def test_estimate_needs_counts_of_n_reports(counts: Any, n: Any) -> None:
+def test_estimate_needs_counts_of_reports(counts: Any) -> None:
     with pytest.raises(ParameterError):
-        GRR(1, 5).estimate(counts, n)
+        GRR(1, 5).estimate(counts, 10)
 
 
 def test_estimate_takes_numbers_of_numpy_and_tables_of_counts() -> None:

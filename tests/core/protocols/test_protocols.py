@@ -21,7 +21,7 @@ def test_estimates_and_variances_need_numbers(oracle: FrequencyOracle) -> None:
         for refused in (oracle.variance, oracle.standard_errors):
             with pytest.raises(ParameterError, match="frequencies must be"):
                 refused(wrong, 9)
-    numbers: tuple[Any, ...] = (0, -1, "9", 9.0, None, 10**400, np.array(9))
+    numbers: tuple[Any, ...] = (0, -1, "9", 9.0, True, None, np.nan, 10**400, np.array(9))
     for n in numbers:
         for call in (oracle.estimate, oracle.variance, oracle.standard_errors):
             with pytest.raises(ParameterError, match="the number of reports, must be"):

@@ -55,12 +55,6 @@ def test_the_flip_threshold_is_the_smallest_private_one(epsilon: float) -> None:
     assert Fraction(WORDS - t + 1, t - 1) > highest
 
 
-@given(epsilon=EPSILONS, k=SIZES)
-def test_thresholds_fit_a_word_and_keep_more_than_chance(epsilon: float, k: int) -> None:
-    assert WORDS // k <= keep_threshold(epsilon, k) < WORDS
-    assert 0 < flip_threshold(epsilon) < WORDS // 2
-
-
 class Crafted:
     """A source that answers each request with the next of these lists of words."""
 

@@ -259,12 +259,8 @@ async def test_print_does_not_corrupt_the_messages(capfd: pytest.CaptureFixture[
 
 
 async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LDPRECOVER_ADMIN_KEY", "a-key-that-nobody-may-see")
-    monkeypatch.setenv(
-        "LDPRECOVER_DATABASE_URL", "postgresql+psycopg://user:a-key-that-nobody-may-see@host/name"
-    )
-    monkeypatch.setenv("PGPASSWORD", "a-key-that-nobody-may-see")
-
+    for name in ("LDPRECOVER_ADMIN_KEY", "LDPRECOVER_DATABASE_URL", "PGPASSWORD"):
+        monkeypatch.setenv(name, "a-key-that-nobody-may-see")
     async with running_pool() as pool:
         await pool.run(alarms())  # it has begun for good
         for pid in pool.pids:

@@ -16,6 +16,7 @@ import pytest
 from pydantic import RootModel
 from starlette.requests import Request
 from tests.conftest import PACKED, ServerProcess
+from tests.liveness import PeakMemory
 from tests.server.conftest import StartInProcess, problem_of
 
 from ldprecover_interface.rounds import NewRound
@@ -52,12 +53,6 @@ def bomb(mib: int, unit: bytes = b"\0") -> bytes:
     packer = zlib.compressobj(9, wbits=zlib.MAX_WBITS | 16)
     piece = unit * (MIB // len(unit))
     return b"".join([*(packer.compress(piece) for _ in range(mib)), packer.flush()])
-
-
-def peak_mib(server: ServerProcess) -> float:
-    """Return the most memory the process ever had, in MiB."""
-    status = Path(f"/proc/{server.pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def raw(server: ServerProcess, head: str, body: bytes = b"") -> bytes:
@@ -137,13 +132,13 @@ def test_rejects_gzip_bombs_without_leaking_memory(small_server: ServerProcess, 
     packed = bomb(mib)
     assert len(packed) < mib * MIB // 500
     small_server.submit(id, b"\1\0\0\0")
-    before = peak_mib(small_server)
+    memory = PeakMemory(small_server.pid)
     for headers in 20 * [JSON, PACKED]:
         response = small_server.post(
             f"/rounds/{id}/reports", content=packed, headers=headers | ZIPPED
         )
         assert problem_of(response) == "body-too-large"
-    assert peak_mib(small_server) - before < 32
+    assert memory.grown < 32 * MIB
     assert small_server.frequencies(id)["n"] == 1
 
 
@@ -165,10 +160,10 @@ def test_concurrent_swelling_bodies_stay_within_memory(small_server: ServerProce
             ]
             return await asyncio.gather(*calls)
 
-    before = peak_mib(small_server)
+    memory = PeakMemory(small_server.pid)
     answers = asyncio.run(send_all())
     assert {problem_of(answer) for answer in answers} == {"unauthorized", "body-too-large"}
-    assert peak_mib(small_server) - before < 64 + 16
+    assert memory.grown < (64 + 16) * MIB
 
 
 def piece(body: bytes, more: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -226,11 +227,9 @@ def test_lock_file_admits_one_server_and_is_removed(tmp_path: Path) -> None:
                 with counting:
                     inside -= 1
 
-    threads = [threading.Thread(target=take_turns) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        for turn in [pool.submit(take_turns) for _ in range(4)]:
+            turn.result()
     assert turns >= 100
     assert highest == 1
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,6 @@
 """Servers to attack behind the proxy, and sockets enough to do it."""
 
 import contextlib
-import resource
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,18 +10,6 @@ from tests.system.anonymous.report import SHUTDOWN_SECONDS
 from tests.system.anonymous.target import Target
 
 NewTarget = Callable[..., Target]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def many_sockets() -> Iterator[None]:
-    """Let this process, and the servers it starts, have thousands of sockets, where the system lets
-    it.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = 20_000 if hard == resource.RLIM_INFINITY else min(20_000, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, limit), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

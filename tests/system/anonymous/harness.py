@@ -6,15 +6,15 @@ a monitor.
 
 import asyncio
 import contextlib
-import json
 import os
-import re
 import secrets
 import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
+import httpx
 import psutil
 import sqlalchemy as sa
 from tests.system.anonymous.attackers import Attackers
@@ -47,7 +47,12 @@ class _Siege:
         self.attack = attack
         self.round = server.open_round("olh", domain_size=16, hash_range=4)["id"]
         self.target = target
-        self.address = (target.proxy.host, target.proxy.port)
+        self.http = httpx.AsyncClient(
+            base_url=target.proxy.url,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+            trust_env=False,
+            verify=False,
+        )
         self.report = Report(memory_before=target.memory_at_start)
         self.over = threading.Event()  # no further honest submission
         self.ended = threading.Event()
@@ -55,7 +60,7 @@ class _Siege:
     def run(self) -> Report:
         report, pid = self.report, self.server.pid
         self.server.http.close()  # its kept connections are no part of what is measured
-        report.attackers = Attackers(*self.address)
+        report.attackers = Attackers(self.target.proxy.host, self.target.proxy.port)
         sampler = threading.Thread(target=self._sample, args=(pid,))
         honest = threading.Thread(target=lambda: asyncio.run(self._honest()))
         with _running(self.attack, report.attackers):
@@ -84,45 +89,30 @@ class _Siege:
                 group.create_task(self._until(self._submission(), 202, self.report.stored_after))
                 if tick % 3 == 0:
                     self.report.probes += 1
-                    probe = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+                    probe = {"method": "GET", "url": "/healthz"}
                     group.create_task(self._until(probe, 200, self.report.answered_after))
                 tick += 1
                 await asyncio.sleep(0.1)
 
-    async def _until(self, request: bytes, status: int, waits: list[float]) -> None:
+    async def _until(self, request: dict[str, Any], status: int, waits: list[float]) -> None:
         """Send a request, on a new connection each time, until it is answered so."""
         begun = time.monotonic()
         while time.monotonic() - begun < WAIT_SECONDS:
-            with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            with contextlib.suppress(httpx.TransportError, TimeoutError):
                 async with asyncio.timeout(TRY_SECONDS):
-                    answered = await self._exchange(request)
+                    answered = (await self.http.request(**request)).status_code
                 self.report.answers[answered] += 1
                 if answered == status:
                     waits.append(time.monotonic() - begun)
                     return
             await asyncio.sleep(0.1)
 
-    async def _exchange(self, request: bytes) -> int:
-        """Return the status of a request's answer, once the answer is whole."""
-        reader, writer = await asyncio.open_connection(*self.address)
-        try:
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-            await reader.readexactly(int(length[1]) if length else 0)
-            return int(head.split(b" ", 2)[1])
-        finally:
-            writer.transport.abort()
-
-    def _submission(self) -> bytes:
+    def _submission(self) -> dict[str, Any]:
         """Return a POST of one fresh report, whatever its content, under a fresh key."""
         report = {"seeds": [secrets.randbits(32)], "buckets": [secrets.randbelow(4)]}
-        body = json.dumps(report)
-        return (
-            f"POST /rounds/{self.round}/reports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-            f"Content-Type: application/json\r\nIdempotency-Key: {secrets.token_hex(16)}\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n{body}"
-        ).encode()
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        url = f"/rounds/{self.round}/reports"
+        return {"method": "POST", "url": url, "json": report, "headers": headers}
 
     def _sample(self, pid: int) -> None:
         while not self.ended.wait(0.1):
@@ -143,8 +133,6 @@ class _Siege:
         _, self.report.left_behind = psutil.wait_procs(
             started, max(0.0, begun + END_SECONDS - time.monotonic())
         )
-        if self.report.exit_status is not None:
-            self.report.exit_seconds = time.monotonic() - begun
 
     def _failures(self) -> list[str]:
         """Return the last line of each traceback in the server's log."""

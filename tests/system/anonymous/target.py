@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from tests.conftest import ServerProcess
 from tests.proxied import Proxy
 
+from ldprecover import frequency_oracle
+from ldprecover.protocols import wire
 from ldprecover_server.storage.schema import rounds, segments, tallies
 
 WIDE = 100_000
@@ -35,31 +37,14 @@ class Target:
         """Open a round and return its id."""
         return str(self.server.open_round(protocol, domain_size=domain_size, **fields)["id"])
 
-    def olh_round(self, n: int, domain_size: int) -> str:
-        """Open a round with n OLH reports, in one submission."""
-        id = self.open_round("olh", domain_size, hash_range=4)
-        if n:
-            reports = np.zeros(n, dtype=[("seed", "<u4"), ("bucket", "<u2")])
-            reports["seed"] = self._rng.integers(0, 1 << 32, n, dtype=np.uint32)
-            reports["bucket"] = self._rng.integers(0, 4, n)
-            self._submit(id, reports.tobytes())
-        return id
-
-    def grr_round(self, n: int, domain_size: int) -> str:
-        """Open a round with n GRR reports, in one submission."""
-        id = self.open_round("grr", domain_size)
-        if n:
-            self._submit(id, self._rng.integers(0, domain_size, n).astype("<u4").tobytes())
-        return id
-
-    def oue_round(self, n: int, domain_size: int, submissions: int = 1) -> str:
-        """Open a round with n OUE reports in each submission."""
-        id = self.open_round("oue", domain_size)
+    def round_of(self, protocol: str, n: int, domain_size: int, submissions: int = 1) -> str:
+        """Open a round with n reports in each submission."""
+        id = self.open_round(protocol, domain_size)
+        oracle = frequency_oracle(protocol, 1.0, domain_size)
         for _ in range(submissions):
-            bits = self._rng.integers(0, 256, (n, -(-domain_size // 8)), dtype=np.uint8)
-            if domain_size % 8:
-                bits[:, -1] &= (1 << domain_size % 8) - 1
-            self._submit(id, bits.tobytes())
+            reports = oracle.encode(self._rng.integers(0, domain_size, n), self._rng)
+            answer = self.server.submit(id, wire.pack(reports))
+            assert answer.status_code == 202, answer.text
         return id
 
     def round_of_segments(self, n: int) -> str:
@@ -84,10 +69,6 @@ class Target:
     def memory(self) -> int:
         """Return the bytes of memory of the server and of the proxy, and of the proxy's files."""
         return memory_of(self.server.pid) + memory_of(self.proxy.pid) + files_of(self.proxy.pid)
-
-    def _submit(self, id: str, packed: bytes) -> None:
-        answer = self.server.submit(id, packed)
-        assert answer.status_code == 202, answer.text
 
 
 def memory_of(pid: int) -> int:

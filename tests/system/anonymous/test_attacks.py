@@ -12,7 +12,7 @@ from tests.system.anonymous.harness import Attack, besiege
 from tests.system.anonymous.report import assert_alive
 from tests.system.anonymous.target import WIDE, Target
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.usefixtures("many_sockets")]
 
 MIB = 1 << 20
 JSON = "Content-Type: application/json"
@@ -73,8 +73,8 @@ def analyses(target: Target) -> Attack:
     16 MB a submission; and of 20,000 segments.
     """
     options = {"iterations": 1000, "tolerance": 0.0}
-    long = recover(target.olh_round(300_000, 300), method="em", options=options)
-    large = target.oue_round(1300, WIDE, submissions=3)
+    long = recover(target.round_of("olh", 300_000, 300), method="em", options=options)
+    large = target.round_of("oue", 1300, WIDE, submissions=3)
     many = reads(target.round_of_segments(20_000), "methods", "alarms")
     return together(
         busy(10, long, leave=True, pause=2.0),
@@ -85,7 +85,7 @@ def analyses(target: Target) -> Attack:
 
 def abandoned_reads(target: Target) -> Attack:
     """Of a round with the most items."""
-    id = target.grr_round(100_000, WIDE)
+    id = target.round_of("grr", 100_000, WIDE)
     calls = [*reads(id, "alarms", "methods", "frequencies"), recover(id)]
     return busy(60, *calls, leave=True, pause=2.0)
 
@@ -94,7 +94,7 @@ def odd_bodies(target: Target) -> Attack:
     """Objects for targets, a million wrong options, deep lists, a body of DELETE, 61 KiB of gzip
     that hold 63 MB of empty lists, and chunks of one byte.
     """
-    path = f"/rounds/{target.grr_round(100, 16)}"
+    path = f"/rounds/{target.round_of('grr', 100, 16)}"
     objects = lists(b'{"targets":[', b"{}", MIB, b"]}")
     options = b",".join(b'"%x":[]' % i for i in range(1_000_000))
     deep = b'{"targets":' + MIB * b"[" + MIB * b"]" + b"}"
@@ -113,7 +113,7 @@ def odd_bodies(target: Target) -> Attack:
 
 def large_requests(target: Target) -> Attack:
     """As many targets as 1 MiB holds: decoded, a request takes many times its text."""
-    id = target.grr_round(1000, WIDE)
+    id = target.round_of("grr", 1000, WIDE)
     return busy(
         400, post(f"/rounds/{id}/recover", lists(b'{"targets":[', b'"a"', MIB // 4 - 10, b"]}"))
     )
@@ -121,7 +121,7 @@ def large_requests(target: Target) -> Attack:
 
 def unread_blanks(target: Target) -> Attack:
     """Megabytes of blanks, whose sender reads no answer; one answer is megabytes."""
-    id = target.grr_round(100, WIDE)
+    id = target.round_of("grr", 100, WIDE)
 
     def blanks(path: str, times: int, first: bytes = b"") -> list[bytes]:
         head = request(f"POST {path}", JSON, length=8 * MIB + len(first), close=False)
@@ -224,7 +224,7 @@ def floods(target: Target) -> Attack:
 
 def unread_answers(target: Target) -> Attack:
     """Of a round of 100,000 items: several megabytes each."""
-    call = get(f"/rounds/{target.grr_round(100_000, WIDE)}/frequencies", close=False)
+    call = get(f"/rounds/{target.round_of('grr', 100_000, WIDE)}/frequencies", close=False)
     return busy(300, call, read=False, small=True, per_turn=20)
 
 

@@ -1,7 +1,5 @@
 """Web pages of other origins: which may call, what they may send, and what they get to see."""
 
-from typing import Any
-
 import httpx
 import pytest
 from tests.conftest import PACKED
@@ -17,7 +15,7 @@ SENT = "Content-Type, Authorization, Idempotency-Key, X-Request-ID"
 EXPOSED = {"ETag", "Location", "Retry-After", "X-Request-ID"}
 
 
-@pytest.fixture(params=[PAGE, f"https://other.example.org, {PAGE}", f'["{PAGE}"]', "*"])
+@pytest.fixture(params=[PAGE, f" http://[::1]:80 , {PAGE}", f'["{PAGE}"]', "*"])
 def app(request: pytest.FixtureRequest, start_in_process: StartInProcess) -> InProcess:
     return start_in_process(cors_origins=request.param)
 
@@ -126,24 +124,6 @@ def test_by_default_no_page_may_call(in_process: InProcess) -> None:
     assert problem_of(preflight_response) == "method-not-allowed"
     answer = in_process.get("/healthz", headers={"Origin": PAGE})
     assert not {name for name in answer.headers if name.startswith("access-control")}
-
-
-@pytest.mark.parametrize(
-    ("value", "origins"),
-    [
-        ("", ()),
-        ("*", ("*",)),
-        (
-            " https://a.example:8443 , http://[::1]:80",
-            ("https://a.example:8443", "http://[::1]:80"),
-        ),
-        ('["https://a.example", "http://localhost"]', ("https://a.example", "http://localhost")),
-        (["https://a.example"], ("https://a.example",)),
-    ],
-)
-def test_origins_parse_from_both_list_forms(value: Any, origins: Any) -> None:
-    settings = Settings(cors_origins=value)
-    assert settings.cors_origins == origins
 
 
 @pytest.mark.parametrize(
