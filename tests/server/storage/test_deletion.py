@@ -114,6 +114,13 @@ def test_rows_are_deleted_in_chunks_by_any_process(
     assert rows_of(one, other) == [5, 5, 1, 1]
 
 
+def test_round_of_retention_none_stores_no_reports(storage: Storage) -> None:
+    seq = open_round(storage, retention="none")
+    fill(storage, seq, 2)
+    reports = storage.segments.tally_and_reports(seq, 6)[1]
+    assert (reports.n, list(reports)) == (0, [])
+
+
 @pytest.mark.sqlite
 def test_deleted_data_leave_the_log_once_nobody_reads_it(
     open_storage: OpenStorage, fresh: str
