@@ -86,8 +86,8 @@ def test_ratio_follows_from_p_and_q_where_no_law_is_known() -> None:
             return replace(super().laws, likelihood_ratio=None)
 
     f = np.full(40, 1 / 40)
-    plain, known = (undetectable(kind(1.0, 40), f, [3, 4], 0.05) for kind in (Plain, OUE))
-    assert (plain.gain, plain.floor) == pytest.approx((known.gain, known.floor))
+    plain, usual = (undetectable(kind(1.0, 40), f, [3, 4], 0.05) for kind in (Plain, OUE))
+    assert (plain.gain, plain.floor) == pytest.approx((usual.gain, usual.floor))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
