@@ -157,11 +157,9 @@ def test_warns_of_a_python_with_slow_cookies(
 @pytest.mark.parametrize(
     "setting",
     [
-        {"admin_key": "short"},
         {"port": 65_536},
         {"workers": 0},
         {"queue_bytes": 0},
-        {"colour": "red"},
     ],
     ids=lambda setting: next(iter(setting)),
 )

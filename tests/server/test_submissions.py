@@ -156,19 +156,6 @@ def test_a_key_that_comes_with_other_bytes_is_a_409(server: ServerProcess) -> No
 
 
 @pytest.mark.both
-def test_keys_differ_by_last_letter_and_round(server: ServerProcess) -> None:
-    first, second = server.open_round()["id"], server.open_round()["id"]
-    for id in (first, second):
-        for key in ("key", "KEY", "key.", "ke"):
-            assert server.submit(id, b"\1\0\0\0", key).json() == {
-                "round": id,
-                "accepted": 1,
-                "duplicate": False,
-            }
-        assert server.frequencies(id)["n"] == 4
-
-
-@pytest.mark.both
 def test_closed_round_rejects_reports_but_answers_retries(server: ServerProcess) -> None:
     id = server.open_round()["id"]
     stored = server.submit(id, b"\1\0\0\0\2\0\0\0", "stored")

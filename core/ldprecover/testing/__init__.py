@@ -356,26 +356,24 @@ def _check_moments(
 def check_encoded(oracle: FrequencyOracle, rng: Rng) -> None:
     """Encoded reports, and a tally of them from its law, have the stated support."""
     d, weights = oracle.domain_size, _one_hot(oracle.domain_size, 1)
-    crafter = _stated_crafter(oracle)
-    support = (
-        None
-        if crafter is None
-        else _answer_or_none(lambda: crafter.encoded_support(weights), oracle)
-    )
     tally = tally_sampler(oracle).encoded_tally((weights * _USERS).astype(np.int64), rng)
     assert tally.n == _USERS
     assert tally.counts(oracle)[1] == _USERS
-    if support is not None:
-        assert support.shape == (d,)
-        assert_counts(tally.counts(oracle), support, _USERS)
-        assert_counts(
-            oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS
-        )
-    displaced = None if crafter is None else crafter.displacements
-    if displaced is not None and support is not None:
+    crafter = _stated_crafter(oracle)
+    if crafter is None:
+        return
+    support = _answer_or_none(partial(crafter.encoded_support, weights), oracle)
+    if support is None:
+        return
+    assert support.shape == (d,)
+    assert_counts(tally.counts(oracle), support, _USERS)
+    assert_counts(
+        oracle.support_counts(oracle.encode(np.ones(_USERS, np.int64), rng)), support, _USERS
+    )
+    if crafter.displacements is not None:
         least = oracle.q - float(support[0])  # of a report of `encode`
-        assert_close(min(displaced, default=0.0), least)
-        assert all(least <= each <= oracle.q * (1 + 1e-12) for each in displaced)
+        assert_close(min(crafter.displacements, default=0.0), least)
+        assert all(least <= each <= oracle.q * (1 + 1e-12) for each in crafter.displacements)
 
 
 def check_crafted(oracle: FrequencyOracle, rng: Rng) -> None:

@@ -364,12 +364,12 @@ def test_writer_answers_errors_of_counting_ahead(
 
 def test_stored_digests_say_nothing_without_the_key(app: InProcess, id: str) -> None:
     """The same report under two keys has two digests, and neither is a hash of the report alone."""
-    app.gather(post(id, [7], "a"), post(id, [7], "b"))
+    app.gather(post(id, [7], "a"), post(id, [7], "A."))
     with app.storage.database.read() as connection:
         rows = connection.execute(sa.select(submission_keys)).all()
     assert [(len(row.key), len(row.digest)) for row in rows] == [(16, 8), (16, 8)]
     assert {row.key[4:] for row in rows} == {
-        hashlib.sha256(key).digest()[:12] for key in (b"a", b"b")
+        hashlib.sha256(key).digest()[:12] for key in (b"a", b"A.")
     }
     assert len({row.digest for row in rows}) == 2
     plain = hashlib.sha256(np.array([7], dtype="<u4").tobytes()).digest()
