@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ldprecover.certificate import Certificate
+from ldprecover.certificate.evidence import RoundEvidence
 from ldprecover.crafting import crafter_of
 from ldprecover.crafting.crafter import DISPLACED_LAW
-from ldprecover.estimation.simplex import project_simplex
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
@@ -35,12 +36,15 @@ from ldprecover.recovery.unmixing.evidence import (
 from ldprecover.recovery.unmixing.filters.report_filters import unfit as unfit_for_filters
 from ldprecover.recovery.unmixing.least_share import least_by_shift
 from ldprecover.recovery.unmixing.model.posterior import projection
+from ldprecover.types import FloatArray
 
 _SUSPECT = 0.5  # probability above which an item is a suspect, and a round attacked
 # Noise in units of a mean frequency, below which estimates are projected, and below which an attack
 # needs evidence: what is left is the shape of the data, which follows no law.
 _NO_NOISE, _FAINT = 0.05, 0.2
-_LEAST_ITEMS, _FEW = 16, 32  # with fewer there is too little to learn from the others
+_CONFIDENCE = 0.975  # of the proven share: beta is the larger of two bounds
+_LEAST_ITEMS = 16  # with fewer there is too little to learn from the others
+_MANY = 2000  # with more, even a law close to theirs is far less likely than one with an attack
 _MOST_FURTHER = 0.5
 _SEVERAL = (
     "Several sets of items are attacked: the intervals allow for one more attack like the smallest "
@@ -106,7 +110,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         history = _history(inputs, notes)
         # Where the tests see most attacks and saw none, hypotheses alone need odds of 171.
         least_attack = 0.994 if evidence.word == "none_seen" else 0.9
-        if not is_proven and noise < _FAINT:
+        if not is_proven and (noise < _FAINT or oracle.domain_size > _MANY):
             least_attack = math.inf
         unmixed = unmix(
             oracle,
@@ -116,17 +120,15 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
             history=history,
             least_attack=least_attack,
         )
-        is_shaped = oracle.domain_size >= _FEW and noise >= _FAINT
-        if not (is_shaped or history or unmixed.assumes_attack):
-            both = (unmixed.frequencies + project_simplex(estimates.z)) / 2
-            low, high = np.minimum(unmixed.lower, both), np.maximum(unmixed.upper, both)
-            unmixed = replace(unmixed, frequencies=both, lower=low, upper=high)
     attacked = unmixed.assumes_attack or bool(estimates.dropped)
     if attacked and not is_proven:
         notes.append(_ASSUMED)
     honest = unmixed.honest * estimates.n / (estimates.honest_kept * n)
     eta = max(1 / honest - 1, 0.0) if attacked else 0.0
-    least = max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n))
+    beta = 0.0
+    if evidence.p_value < LEVEL:
+        seen = max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n))
+        beta = min(max(seen, _proven(oracle, inputs.poisoned, n)), 1.0)
     total, of_item = estimates.further
     if total:
         notes.append(_SEVERAL)
@@ -137,7 +139,7 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         attack=evidence.word,
         attack_probability=evidence.probability,
         unseen=evidence.unseen,
-        beta=min(least, 1.0) if evidence.p_value < LEVEL else 0.0,
+        beta=beta,
         suspects=_suspects(estimates, unmixed, evidence.probability),
         dropped=estimates.dropped,
         history_weight=None if history is None else unmixed.p_history,
@@ -151,6 +153,13 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         genuine=unmixed.frequencies.copy() if eta else estimates.z.copy(),
         conclusions=conclusions,
     )
+
+
+def _proven(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> float:
+    """Return the share of malicious reports that the counts prove."""
+    counts = np.rint(n * (oracle.q + (oracle.p - oracle.q) * poisoned))
+    evidence = RoundEvidence(oracle, counts, n, 1 - _CONFIDENCE)
+    return Certificate(evidence, 0.0, _CONFIDENCE).least_malicious_share
 
 
 def _suspects(

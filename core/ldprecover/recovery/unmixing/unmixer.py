@@ -9,7 +9,7 @@ import numpy as np
 
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
-from ldprecover.recovery.unmixing.model.density import grid_over, rounded
+from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Sums, on_some, on_targets
 from ldprecover.recovery.unmixing.model.families import AttackFamily, likely, remainder_hypotheses
 from ldprecover.recovery.unmixing.model.mixture import History, Hypothesis, Mixture
@@ -19,6 +19,7 @@ from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
 _DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
+_LEAST_OWN = 0.1  # of an item's variance, where most of it is shared
 
 
 def unmix(
@@ -47,7 +48,9 @@ def unmix(
     hypotheses = unmixer.without_history()
     if history is not None:
         hypotheses += unmixer.with_history(history)
-    return averaged(hypotheses, least_attack) or projection(estimates.z, estimates.sd)
+    is_hedged = history is None and not (estimates.dropped or canaries)
+    result = averaged(hypotheses, least_attack, estimates.z, estimates.sd, is_hedged=is_hedged)
+    return result or projection(estimates.z, estimates.sd)
 
 
 def history_of(oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> History:
@@ -72,7 +75,10 @@ class _Unmixer:
         shared = () if targets or not estimates.are_raised else tuple(estimates.suspects)
         if shared:
             targets, self._prior_attack = shared, 0.5
-        self.sums = Sums.of(oracle, z, sd)
+        self.sums = Sums.of(oracle, z, sd, estimates.n)
+        # Noise that all items share is removed, so that only the rest is left to each.
+        own = np.maximum(sd**2 - (self.sums.shared / z.size) ** 2, _LEAST_OWN * sd**2)
+        sd = sd if not self.sums.shared else sd.min() * rounded(np.sqrt(own) / sd.min())
         self._z, self._sd = z, sd
         self._targets, self._canaries, self._additions = targets, canaries, estimates.additions
         self._laws = shapes(z.size - len(canaries))
@@ -80,7 +86,7 @@ class _Unmixer:
         self._is_target[list(targets)] = 1.0
         middle = float(np.median(sd))
         largest = max(0.0, -float(np.quantile(z, PRIOR.lowest_quantile))) + 2 * middle
-        self._top = max(float(z.max()), 0.0) + largest
+        self._largest = largest
         finest = middle / (2 * math.sqrt(z.size))
         self._family = partial(AttackFamily, sums=self.sums, largest=largest, finest=finest)
         self._spikes = on_some(z.size)
@@ -95,7 +101,7 @@ class _Unmixer:
             remainder_hypotheses,
             targets=targets,
             canaries=canaries,
-            is_sum_exact=self.sums.fixed,
+            sums=self.sums,
         )
 
     def without_history(self) -> list[Hypothesis]:
@@ -106,9 +112,8 @@ class _Unmixer:
 
     def _attacks(self) -> Iterator[Hypothesis]:
         """Yield the attacks without earlier rounds, on any items or on the targets."""
-        z, sd, targets = self._z, self._sd, self._targets
-        grid = grid_over(float(z.min()), self._top, float(sd.min()), float(sd.max()))
-        model = Mixture(z, sd, grid, targets, self._canaries)
+        z, targets = self._z, self._targets
+        model = Mixture(z, self._sd, self._largest, targets, self._canaries)
         log_prior = self._log_attack + math.log(1 - PRIOR.attack_on_targets if targets else 1.0)
         families = [self._family(log_prior=log_prior, laws=self._laws, spikes=self._spikes)]
         if targets and not self._additions:
@@ -163,10 +168,7 @@ class _Unmixer:
         distance = 0.0 if self.sums.fixed else (self.sums.total - 1) / self.sums.error
         honest = Relation(1.0, 0.0, 0.0, -(distance**2) / 2), NONE
         for past in map(history.drifted, PRIOR.drifts):
-            tau = past.deviations(self._sd)
-            low, least, largest = (self._z - past.mean).min(), tau.min(), tau.max()
-            grid = grid_over(float(low), self._top, float(least), float(largest))
-            model = Mixture(self._z, self._sd, grid, history=past)
+            model = Mixture(self._z, self._sd, self._largest, history=past)
             log_prior = math.log(PRIOR.history / len(PRIOR.drifts))
             hypotheses += model.hypotheses(laws, [honest], log_prior + math.log(1 - PRIOR.attack))
             log_prior += self._log_attack

@@ -8,10 +8,12 @@ import pytest
 from ldprecover import GRR, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.crafting import crafter_of
 from ldprecover.protocols import SS, SUE
-from ldprecover.recovery.unmixing import estimates_of_counts
+from ldprecover.recovery.unmixing import NoisyEstimates, estimates_of_counts, unmix
+from ldprecover.recovery.unmixing.model import density
 from ldprecover.recovery.unmixing.model.density import Grid, grid_over
-from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Sums
-from ldprecover.recovery.unmixing.model.mixture import Mixture
+from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Spikes, Sums
+from ldprecover.recovery.unmixing.model.mixture import Hypothesis, Mixture
+from ldprecover.recovery.unmixing.model.posterior import hedged
 from ldprecover.recovery.unmixing.model.shapes import lognormal, shapes
 
 
@@ -21,11 +23,11 @@ def test_every_shape_has_mean_one_over_d_on_the_grid_too(d: int) -> None:
     law shows.
     """
     grid = Grid(0.002, 1024, 1.2)
-    for shape in shapes(d):
+    for shape in shapes(d, bounded=True):
         mass, moment = shape.masses(1.0, grid, 2).sum(axis=1)
         assert mass == pytest.approx(1, abs=1e-9)
         assert moment == pytest.approx(1 / d, rel=0.02)
-    log_priors = [s.log_prior for s in shapes(d)]
+    log_priors = [s.log_prior for s in shapes(d, bounded=True)]
     assert np.logaddexp.reduce(log_priors) == pytest.approx(0)
 
 
@@ -81,7 +83,7 @@ def test_noise_finer_than_the_grid_is_widened_to_a_step(protocol: str) -> None:
     frequencies = np.append(1, np.full(3999, -oracle.q)) / (oracle.p - oracle.q)
     measured = estimates_of_counts(oracle, frequencies, 10**7)
     ends = [float(end(x)) for x in (measured.z, measured.sd) for end in (np.min, np.max)]
-    grid = grid_over(*ends)
+    grid = grid_over(ends[0], ends[1], ends[2], ends[3])
     assert np.isfinite(grid.damping(ends[2])).all()
     assert grid.damping(1e-300)[-1] < 0.01
 
@@ -91,9 +93,60 @@ def test_item_that_the_law_does_not_explain_keeps_its_estimate(share: float) -> 
     """Of half of the users the mean was off by ten standard deviations, on the way to 1/d."""
     d, noise = 100, 1e-3
     z, sd = np.append(share, np.full(d - 1, (1 - share) / (d - 1))), np.full(d, noise)
-    model = Mixture(z, sd, grid_over(0.0, share + 2 * noise, noise, noise), ())
+    model = Mixture(z, sd, 2 * noise)
     relation = Relation(1.0, 0.0, 0.0, 0.0)
     (hypothesis,) = model.hypotheses([lognormal(1.0, 0.0, d)], [(relation, NONE)], 0.0)
     moments = hypothesis.moments()
     assert abs(moments.mean[0] - share) < 0.2 * noise
     assert math.sqrt(moments.square[0] - moments.mean[0] ** 2) < 1.1 * noise
+
+
+def test_two_grids_say_what_one_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With items 50 to 900 deviations above zero, of which one may be raised."""
+    rng, d, noise = np.random.default_rng(3), 60, 5e-4
+    z = np.append([0.45, 0.12, 0.03, 0.025], rng.exponential(0.006, d - 4)) + rng.normal(
+        0, noise, d
+    )
+    choices = [(Relation(0.9, 0.01, 0.2, 0.0), Spikes(5, False, 0.0)), (Relation(1, 0, 0, 0), NONE)]
+
+    def hypotheses() -> list[Hypothesis]:
+        model = Mixture(z, np.full(d, noise), 0.02)
+        return list(model.hypotheses([lognormal(2.0, 0.5, d)], choices, 0.0))
+
+    two = hypotheses()
+    monkeypatch.setattr(density, "_FEW", 1 << 14)
+    for one, other in zip(hypotheses(), two, strict=True):
+        assert other.score == pytest.approx(one.score, abs=0.1)
+        np.testing.assert_allclose(other.moments().mean, one.moments().mean, atol=0.3 * noise)
+        np.testing.assert_allclose(other.moments().spike, one.moments().spike, atol=0.01)
+
+
+def test_spikes_are_cut_off_where_the_grid_ends() -> None:
+    """Spikes of a mean beyond the grid would otherwise come round to its start."""
+    grid = Grid(0.01, 256, 1.0)
+    s = (np.arange(10_000) + 0.5) / 10_000
+    for mean in (0.2, 1.0, 5.0):
+        masses = np.exp(-s / mean) / mean / s.size
+        exact = np.exp(-1j * grid.omega[:40, None] * s) @ masses
+        transform = Spikes(20, False, 0.0).transform(20 * mean, 20, grid)
+        np.testing.assert_allclose(transform[:40], exact, atol=1e-4)
+
+
+def test_noise_that_all_items_share_counts_in_the_sum() -> None:
+    """Some reports support all items under linear hashing."""
+    oracle, n, d = frequency_oracle("llh", 6.0, 60), 30_000, 60
+    z, sd = np.full(d, 1 / d), np.full(d, float(oracle.variance(0.0, n)) ** 0.5)
+    variance, _ = oracle.laws.largest_sum_moments(n) or (0.0, 0.0)
+    sums = Sums.of(oracle, z, sd, n)
+    assert sums.error == pytest.approx(variance**0.5)
+    assert sums.error > 3 * math.sqrt(d) * sd[0]
+    assert Sums.of(OUE(1, d), z, sd, n).shared == 0
+    shifted = [unmix(oracle, NoisyEstimates(z=z + c, sd=sd, n=n)) for c in (0.0, sd[0])]
+    assert np.abs(shifted[1].frequencies - shifted[0].frequencies).max() < 0.1 * sd[0]
+
+
+@pytest.mark.parametrize(("variance", "part"), [(0.2, 0.1), (5.0, 0.5), (1e4, 0.5)])
+def test_result_is_hedged_as_far_as_it_may_cost(variance: float, part: float) -> None:
+    """A squared distance of 1, of which 5 % of the variance may be added: 0.01 is a tenth of it."""
+    moved = hedged(np.array([0.4, 0.6]), np.full(2, variance / 2), np.array([1.2, 0.0]))
+    np.testing.assert_allclose(moved, [0.4 + part * 0.8, 0.6 - part * 0.6])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.core.recovery.poisoned_round import play
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, project_simplex, recover
+from ldprecover.certificate import certify
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import (
     History,
@@ -104,6 +105,8 @@ def test_nine_tenths_malicious_reports_are_seen() -> None:
     result, conclusions, _ = round.unmixed()
     assert conclusions.attack_probability == pytest.approx(1)
     assert 0.85 < conclusions.beta < 0.9
+    proven = certify(round.oracle, round.tally, 0.0, 0.975).least_malicious_share
+    assert 0 < proven <= conclusions.beta
     assert result.eta == pytest.approx(9, rel=0.1)
     assert {item for item, _ in conclusions.suspects} == {3, 7, 8}
     # Equation 1 holds between the three.

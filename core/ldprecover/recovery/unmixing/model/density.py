@@ -13,6 +13,8 @@ import numpy as np
 from ldprecover.types import BoolArray, ComplexArray, FloatArray, Int64Array
 
 _LEAST, _MOST = 256, 16384  # points of a grid
+_FEW = 1024  # points of a grid that is no effort
+_KNOWN = 30  # deviations above zero from which the noise of an estimate hardly matters
 _REACH = 7  # standard deviations of noise kept apart on the circle: 1e-12 wraps around
 _STEP = math.log(1.1)  # of factors of deviations
 
@@ -35,15 +37,15 @@ class Grid:
         return np.exp(-((max(sd, self.step) * self.omega) ** 2) / 2)
 
 
-def grid_over(low: float, high: float, least: float, largest: float) -> Grid:
-    """Return a grid for values from `low` to `high` with noise of deviation `least` to `most`.
+def grid_over(low: float, high: float, least: float, largest: float, limit: int = _MOST) -> Grid:
+    """Return a grid for values from `low` to `high` with noise of deviation `least` to `largest`.
 
-    Its step is a third of the least deviation, unless that takes more than 16,384 points.
+    Its step is a third of the least deviation, unless that takes more than `limit` points.
     """
-    top = max(high, 0.0) + _REACH * largest + 0.05
+    top = max(high, 0.0) + _REACH * largest
     need = 2 * _REACH * largest + max(0.0, -low) + 2 * top
     step, size = least / 3, _LEAST
-    while step * size < need and size < _MOST:
+    while step * size < need and size < limit:
         size *= 2
     return Grid(max(step, need / size), size, top)
 
@@ -70,12 +72,52 @@ class NoiseGroup:
         return densities
 
 
-def groups(sd: FloatArray, grid: Grid, kinds: BoolArray | Int64Array) -> Iterator[NoiseGroup]:
-    """Yield the groups of items of one kind and of equal noise."""
-    for kind in np.unique(kinds):
-        for level in np.unique(sd[kinds == kind]):
-            items = np.flatnonzero((kinds == kind) & (sd == level))
-            yield NoiseGroup(int(kind), items, grid.damping(float(level)), grid)
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the items, whose densities are computed on one grid, group by group.
+
+    Where these `are_known`, their noise is small beside their estimates, and so may be beside the
+    grid's step.
+    """
+
+    grid: Grid
+    groups: tuple[NoiseGroup, ...]
+    are_known: bool
+
+
+def parts(x: FloatArray, sd: FloatArray, kinds: Int64Array, room: float) -> Iterator[Part]:
+    """Yield all items, or those near zero and those far above as two parts.
+
+    x are their values with noise sd, which a shift raises by up to `room`. Two grids of few points
+    then take the place of one with many, fine enough for the noise and as long as the largest item.
+    """
+    grid = _grid_for(x, sd, room)
+    if grid.size <= _FEW:
+        yield _part(grid, np.ones(x.size, np.bool_), sd, kinds, are_known=False)
+        return
+    is_far = x > np.maximum(_KNOWN * sd, grid.top / _KNOWN)
+    for inside, limit in ((~is_far, _MOST), (is_far, _FEW)):
+        if inside.any():
+            grid = _grid_for(x[inside], sd[inside], room, limit)
+            yield _part(grid, inside, sd, kinds, are_known=limit == _FEW)
+
+
+def _grid_for(x: FloatArray, sd: FloatArray, room: float, limit: int = _MOST) -> Grid:
+    return grid_over(float(x.min()), float(x.max()) + room, float(sd.min()), float(sd.max()), limit)
+
+
+def _part(
+    grid: Grid, inside: BoolArray, sd: FloatArray, kinds: Int64Array, *, are_known: bool
+) -> Part:
+    """Return the items `inside`, in groups of one kind and of equal noise."""
+    levels = np.maximum(sd, grid.step)
+    groups = [
+        NoiseGroup(kind, np.flatnonzero(of_kind & (levels == level)), grid.damping(level), grid)
+        for kind in np.unique(kinds[inside]).tolist()
+        for of_kind in [inside & (kinds == kind)]
+        for level in np.unique(levels[of_kind]).tolist()
+    ]
+    return Part(grid, tuple(groups), are_known)
 
 
 def rounded(factors: FloatArray) -> FloatArray:

@@ -21,6 +21,8 @@ from ldprecover.recovery.unmixing.model.density import Grid
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import ComplexArray, FloatArray
 
+_CUT = 1.4  # equal spikes of this mean, in lengths of the grid, hardly reach it, nor wrap around
+
 
 @dataclass(frozen=True)
 class Relation:
@@ -51,7 +53,8 @@ class Sums:
     divided by p - q: a share b of malicious reports shifts the estimates by b times one of them. If
     there is no displacement, nothing shifts. `encoded` is the sum of the estimates of unperturbed
     reports, `encoded_displacement` is their displacement. `fixed` says that every report's
-    estimates sum to one.
+    estimates sum to one. `shared` is the part of the error that is noise which all items share:
+    some reports support all of them.
     """
 
     total: float
@@ -61,40 +64,52 @@ class Sums:
     encoded: float
     encoded_displacement: float
     fixed: bool
+    shared: float = 0.0
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray) -> "Sums":
-        """Return the sums of the estimates z with noise of deviations sd.
+    def of(cls, oracle: FrequencyOracle, z: FloatArray, sd: FloatArray, n: int = 0) -> "Sums":
+        """Return the sums of the estimates z, from n reports, with noise of deviations sd.
 
         Raises ParameterError for a protocol that does not state its displacements.
         """
         crafter, scale = crafter_of(oracle), oracle.p - oracle.q
         others = required(crafter.encoded_others, oracle.protocol, ENCODED_LAW)
         displacements = required(crafter.displacements, oracle.protocol, DISPLACED_LAW)
+        variance, shared = float(sd @ sd), 0.0
+        if n and oracle.laws.report_sums is not None:
+            largest, _ = oracle.laws.largest_sum_moments(n) or (variance, 0.0)
+            shared = max(largest - variance, 0.0)
         return cls(
             total=float(z.sum()),
-            error=math.sqrt(float(sd @ sd)),
+            error=math.sqrt(variance + shared),
             d=z.size,
             displacements=tuple(each / scale for each in displacements),
             encoded=(1 + others - oracle.q * z.size) / scale,
             encoded_displacement=(oracle.q - others / (z.size - 1)) / scale,
             fixed=oracle.fixed_size is not None,
+            shared=math.sqrt(shared),
         )
 
     def at(self, c: float) -> Iterator[Relation]:
-        """Yield the relations at the shift c; rho 0 is a shift without spikes."""
+        """Yield the relations at the shift c; rho 0 is a shift without spikes.
+
+        A shift by `shared` noise has either sign.
+        """
+        total = self.total + self.d * c
         shares = [min(c / each, PRIOR.most_malicious) for each in self.displacements]
         if not self.displacements:
             surplus = self.encoded - 1  # of unperturbed reports' estimates over honest ones'
-            share = (self.total - 1) / surplus if surplus > 0 else 0.0
+            share = (total - 1) / surplus if surplus > 0 else 0.0
             shares = [min(max(share, 0.0), PRIOR.most_malicious_by_sum)]
         least = PRIOR.least_spikes_fixed if self.fixed else PRIOR.least_spikes
         log_weight = -math.log(len(shares) * (1 if self.fixed else 2))
+        if self.shared:
+            log_weight -= (self.d * c / self.shared) ** 2 / 2
         for b in shares:
-            rho = self.total + self.d * c - (1 - b)
+            rho = total - (1 - b)
             if rho > least:
                 yield Relation(1 - b, c, rho, log_weight)
-            if c > 0 and not self.fixed:
+            if c > 0 and self.displacements and not self.fixed:
                 yield Relation(1 - b, c, 0.0, log_weight - (rho / self.error) ** 2 / 2)
 
     def unshifted(self) -> Iterator[Relation]:
@@ -160,12 +175,14 @@ NONE = Spikes(1, False, 0.0)
 
 
 def _gamma(mu: float, shape: int, grid: Grid) -> ComplexArray:
-    """Return the transform (1 + i w mu/shape)^-shape of a gamma law; 0 beyond the grid."""
-    if mu >= grid.top:
-        return np.zeros(grid.omega.size, np.complex128)
+    """Return the transform (1 + i w mu/shape)^-shape of a gamma law, cut off beyond the grid."""
     u = grid.omega * (mu / shape)
-    if shape > 1:
-        u = np.minimum(u, 1.0)  # beyond, it is below 2^-150, and such small numbers are slow
+    if shape == 1:
+        beyond = np.exp(-grid.top / mu - 1j * grid.omega * grid.top)
+        return np.asarray((1 - beyond) / (1 + 1j * u), np.complex128)
+    if mu >= _CUT * grid.top:
+        return np.zeros(grid.omega.size, np.complex128)
+    u = np.minimum(u, 1.0)  # beyond, it is below 2^-150, and such small numbers are slow
     return power(np.asarray(1 / (1 + 1j * u), np.complex128), shape)
 
 

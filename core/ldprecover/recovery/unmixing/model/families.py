@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import grid_over
 from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Spikes, Sums, on_targets
 from ldprecover.recovery.unmixing.model.mixture import Choice, Hypothesis, Mixture
 from ldprecover.recovery.unmixing.model.shapes import Shape, free_levels, shapes
@@ -39,7 +38,9 @@ class AttackFamily:
 
     def hypotheses(self, model: Mixture) -> Iterator[Hypothesis]:
         """Yield the hypotheses at the shifts that fit best."""
-        log_weights = self._best_shifts(model) if self.sums.displacements else {0.0: 0.0}
+        sums = self.sums
+        noise = (1 - sums.total) * (sums.shared / sums.error) ** 2 / sums.d  # that all items share
+        log_weights = self._best_shifts(model) if sums.displacements else {0.0: 0.0, noise: 0.0}
         for c, log_weight in log_weights.items():
             yield from self._at(model, self.sums.at(c), self.laws, log_weight)
         if self.unshifted:
@@ -97,31 +98,30 @@ def remainder_hypotheses(
     *,
     targets: Sequence[int],
     canaries: Sequence[int],
-    is_sum_exact: bool,
+    sums: Sums,
 ) -> Iterator[Hypothesis]:
     """Yield the hypotheses of all shapes and of free levels, and of popular targets.
 
     The estimates z with noise sd are `honest`, the share of honest reports, times f. The `targets`
     may be more popular than the law of the other items says, which is as likely. The `canaries` are
-    held by nobody. `is_sum_exact` says that the sum of the estimates has no noise.
+    held by nobody. The noise that all items share is removed, as far as the sum of z tells it.
     """
-    deviations = float(sd.min()), float(sd.max())
-    grid = grid_over(float(z.min()), max(float(z.max()), 0.0) + 2 * deviations[1], *deviations)
+    distance, variance = honest - float(z.sum()), float(sd @ sd) + sums.shared**2
+    log_weight = 0.0 if sums.fixed else -(distance**2) / (2 * variance)
+    z = z + distance * (sums.shared**2 / variance) / z.size
     total = float(z.sum()) / honest
-    popularities, price = _POPULARITIES, 0.0
+    popularities, price, are_named = _POPULARITIES, 0.0, bool(targets)
     if targets:
         surplus = float(z[list(targets)].sum()) / honest - total * len(targets) / z.size
         popularities = [min(surplus, _MOST_POPULARITY)]
     else:  # items that hold much of the mass leave less to the law of the others
         targets = np.flatnonzero(z > np.maximum(_DOMINANT * honest, _CLEAR * sd)).tolist()
         price = len(targets) * math.log(z.size)  # as of free levels
-    model = Mixture(z, sd, grid, targets, canaries)
-    log_weight = 0.0
-    if not is_sum_exact:
-        log_weight = -((total - 1) ** 2) / (2 * float(sd @ sd) / honest**2)
-    listed = shapes(z.size - len(canaries))
+    model = Mixture(z, sd, 2 * float(sd.max()), targets, canaries)
+    listed = shapes(z.size - len(canaries), bounded=True)
     if targets and min(popularities) > _LEAST_POPULARITY:
-        spikes = on_targets(targets, z.size, all_known=True)
+        # How much dominant items hold is not known as exactly as equal spikes would say.
+        spikes = on_targets(targets, z.size, all_known=True)[: 2 if are_named else 1]
         relations = [Relation(honest, 0.0, 0.0, log_weight, each) for each in popularities]
         choices = [(relation, each) for relation in relations for each in spikes]
         yield from model.hypotheses(listed, choices, log_prior - price)

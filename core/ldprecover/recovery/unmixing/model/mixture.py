@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ldprecover.recovery.unmixing.model.density import Grid, groups, rounded
+from ldprecover.recovery.unmixing.model.density import Grid, parts, rounded
 from ldprecover.recovery.unmixing.model.effects import Relation, Spikes
 from ldprecover.recovery.unmixing.model.shapes import Shape
 from ldprecover.recovery.unmixing.prior import PRIOR
@@ -64,7 +64,7 @@ class Hypothesis:
     @property
     def is_attack(self) -> bool:
         relation = self.relation
-        return self.is_concealed or relation.a < 1 or relation.rho > 0 or relation.c > 0
+        return self.is_concealed or relation.a < 1 or relation.rho > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,24 +85,24 @@ class History:
 
 
 class Mixture:
-    """The estimates z with noise sd on a grid; spikes on targets are on the `targets`.
+    """The estimates z with noise sd; spikes on targets are on the `targets`.
 
-    `canaries` are the items that nobody holds: their frequency is 0, and all else is as with other
-    items. So they show the shift, unless they are raised themselves. With a `history` each
-    frequency is normal, or it moved, by at most the largest one; the shapes are those of its
-    distance from the mean.
+    Shifts are at most `room`. `canaries` are the items that nobody holds: their frequency is 0, and
+    all else is as with other items. So they show the shift, unless they are raised themselves. With
+    a `history` each frequency is normal, or it moved, by at most the largest one; the shapes are
+    those of its distance from the mean.
     """
 
     def __init__(
         self,
         z: FloatArray,
         sd: FloatArray,
-        grid: Grid,
+        room: float,
         targets: Sequence[int] = (),
         canaries: Sequence[int] = (),
         history: History | None = None,
     ) -> None:
-        self._z, self._sd, self._grid, self._d = z, sd, grid, z.size
+        self._z, self._sd, self._d = z, sd, z.size
         self._history = history
         self._floor = PRIOR.floor / float(np.median(sd))
         self._faint = PRIOR.faint * self._floor
@@ -113,7 +113,8 @@ class Mixture:
         empty[list(canaries)] = True
         self._inside, self._empty = inside, empty
         self._tau = sd if history is None else history.deviations(sd)
-        self._groups = tuple(groups(self._tau, grid, empty + 2 * inside))
+        above = z if history is None else z - history.mean
+        self._parts = tuple(parts(above, self._tau, empty + 2 * inside, room))
 
     def hypotheses(
         self, laws: Sequence[Shape], choices: Sequence[Choice], log_prior: float
@@ -121,14 +122,17 @@ class Mixture:
         """Yield the hypothesis of each shape with each choice of a relation and spikes."""
         for group, log_priors in _grouped_by_shares(choices, log_prior):
             relation, x = group[0][0], self._distances(group[0][0])
-            rows = [self._spikes(group, on_target) for on_target in (False, True)]
-            for shape in laws:
-                law = np.fft.rfft(shape.masses(relation.scale, self._grid, 1), axis=1)
-                scores = log_priors + shape.log_prior
-                for items in self._groups:
-                    spikes = rows[items.kind // 2]
-                    densities = items.densities(x, spikes if items.kind % 2 else law * spikes)
-                    scores += np.log(np.maximum(densities, 0.0) + self._floor).sum(axis=1)
+            of_laws = [log_priors + shape.log_prior for shape in laws]
+            for part in self._parts:
+                rows = [self._spikes(group, part.grid, way) for way in (False, True)]
+                for i, shape in enumerate(laws):
+                    law = np.fft.rfft(shape.masses(relation.scale, part.grid, 1), axis=1)
+                    for items in part.groups:
+                        spikes = rows[items.kind // 2]
+                        densities = items.densities(x, spikes if items.kind % 2 else law * spikes)
+                        log_densities = np.log(np.maximum(densities, 0.0) + self._floor)
+                        of_laws[i] += log_densities.sum(axis=1)
+            for shape, scores in zip(laws, of_laws, strict=True):
                 for choice, score in zip(group, scores.tolist(), strict=True):
                     yield Hypothesis(
                         relation=choice[0],
@@ -143,7 +147,7 @@ class Mixture:
         mean = 0.0 if self._history is None else self._history.mean
         return self._z + relation.c - relation.a * mean
 
-    def _spikes(self, choices: Sequence[Choice], on_target: bool) -> ComplexArray:
+    def _spikes(self, choices: Sequence[Choice], grid: Grid, on_target: bool) -> ComplexArray:
         """Return the transforms of an item's spikes, a row for each choice, or one if none has any.
 
         The item is a target, or not.
@@ -152,7 +156,7 @@ class Mixture:
             choices = choices[:1]
         return np.array(
             [
-                spikes.transform(relation.spikes, self._d, self._grid, others=not on_target)
+                spikes.transform(relation.spikes, self._d, grid, others=not on_target)
                 for relation, spikes in choices
             ]
         )
@@ -160,25 +164,36 @@ class Mixture:
     def _moments(self, shape: Shape, relation: Relation, spikes: Spikes) -> Moments:
         """Return what a hypothesis gives each item, as E f = int f p(z | f) dG(f) / p(z)."""
         d, a, x = self._d, relation.a, self._distances(relation)
-        law = np.fft.rfft(shape.masses(relation.scale, self._grid, 3), axis=1)
-        nobody = np.zeros_like(law)
-        nobody[0] = 1.0  # all mass at frequency 0
-        rows = [self._spikes([(relation, spikes)], on_target) for on_target in (False, True)]
-        m = np.empty((_ROWS, d))
-        for items in self._groups:
-            of_item = nobody if items.kind % 2 else law
-            added = rows[items.kind // 2]
-            if relation.popularity:  # users hold the spikes
-                of_item, added = self._popular(of_item[:1] * added, a), np.ones_like(added)
-            elif self._history is not None:
-                of_item = self._normal(float(self._tau[items.items[0]]))
-            m[:, items.items] = items.densities(x, np.concatenate([of_item * added, of_item[:1]]))
-        m[[0, 3]] = np.maximum(m[[0, 3]], 0.0)
-        m[:, m[0] < self._faint] = 0.0  # rounding
-        density = m[0] + self._floor
         share = np.zeros(d)  # the probability before the round that each item has a spike
         if relation.rho:
             share = np.where(self._inside, spikes.share(d), spikes.share(d, others=True))
+        m = np.empty((_ROWS, d))
+        for part in self._parts:
+            grid = part.grid
+            law = np.fft.rfft(shape.masses(relation.scale, grid, 3), axis=1)
+            nobody = np.zeros_like(law)
+            nobody[0] = 1.0  # all mass at frequency 0
+            rows = [self._spikes([(relation, spikes)], grid, way) for way in (False, True)]
+            for group in part.groups:
+                of_item, items = nobody if group.kind % 2 else law, group.items
+                added = rows[group.kind // 2]
+                if relation.popularity:  # users hold the spikes
+                    of_item, added = (
+                        self._popular(of_item[:1] * added, a, grid),
+                        np.ones_like(added),
+                    )
+                elif self._history is not None:
+                    of_item = self._normal(float(self._tau[items[0]]), grid)
+                rows_of = group.densities(x, np.concatenate([of_item * added, of_item]))
+                if part.are_known and self._history is None:
+                    # Without a spike such an item is certain but for its noise.
+                    none, own_f = (1 - share[items]) * rows_of[3:], x[items] / a
+                    rows_of[1] += none[0] * own_f - none[1]
+                    rows_of[2] += none[0] * (own_f**2 + (self._sd[items] / a) ** 2) - none[2]
+                m[:, items] = rows_of[:_ROWS]
+        m[[0, 3]] = np.maximum(m[[0, 3]], 0.0)
+        m[:, m[0] < self._faint] = 0.0  # rounding
+        density = m[0] + self._floor
         # An estimate that the law does not explain stays: 0 below 0, else the frequency with its
         # noise, or 1/d if a spike may explain it.
         own = np.where(x < 0, 0.0, np.where(share > 0, 1 / d, np.clip(x / a, 0.0, 1.0)))
@@ -198,19 +213,20 @@ class Mixture:
         spike = np.clip(1 - (1 - share) * m[3] / density, 0.0, 1.0) * is_possible
         return Moments(mean, square, spike, prior_variance)
 
-    def _popular(self, law: ComplexArray, a: float) -> ComplexArray:
+    @staticmethod
+    def _popular(law: ComplexArray, a: float, grid: Grid) -> ComplexArray:
         """Return the transforms of a law of a f, times f^j for j = 0, 1, 2."""
-        grid = self._grid
         f = np.arange(grid.size) * (grid.step / a)
         f[f > 2 * grid.top / a] = 0.0  # below 0, on the circle: rounding
         return np.fft.rfft(f ** np.arange(3)[:, None] * np.fft.irfft(law, grid.size), axis=1)
 
-    def _normal(self, tau: float) -> ComplexArray:
+    @staticmethod
+    def _normal(tau: float, grid: Grid) -> ComplexArray:
         """Return the transforms of n^j for j = 0, 1, 2, n being normal of deviation tau.
 
         The density of n is among the noise. They are those of its derivatives (Tweedie's formula).
         """
-        turn = 1j * self._grid.omega  # one derivative
+        turn = 1j * grid.omega  # one derivative
         return np.array([np.ones_like(turn), -(tau**2) * turn, tau**2 + tau**4 * turn**2])
 
     def _with_history(self, m: FloatArray, a: float) -> FloatArray:

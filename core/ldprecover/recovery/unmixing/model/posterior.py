@@ -12,6 +12,9 @@ from ldprecover.types import FloatArray
 
 _HALVINGS = 200  # of the multiplier: it is exact to double precision long before
 _NORMAL = 2.2414  # deviations either side that hold 97.5 %: the laws of f are approximations
+_HEDGE = 0.05  # of the squared error: what not to rely on the laws may cost
+_OWN = 1.5  # deviations of noise above an item's own estimate, that an interval reaches
+_LIKELY = 0.5
 _EXPLAINED = 5.0  # deviations of the frequencies' sum from 1, beyond which no hypothesis fits
 _LEAST_VARIANCE = 1e-18  # of a frequency: rounding may leave less than nothing
 
@@ -56,9 +59,17 @@ def projection(z: FloatArray, sd: FloatArray) -> Unmixed:
     )
 
 
-def averaged(hypotheses: Sequence[Hypothesis], least_attack: float) -> Unmixed | None:
+def averaged(
+    hypotheses: Sequence[Hypothesis],
+    least_attack: float,
+    z: FloatArray,
+    noise: FloatArray,
+    *,
+    is_hedged: bool,
+) -> Unmixed | None:
     """Return the average over the hypotheses by their weights, or None if none of them fits.
 
+    z are the estimates with their noise. An honest round's frequencies are `hedged`, or not.
     Unless attacks that move items weigh more than `least_attack`, the frequencies are the average
     over the hypotheses of an honest round and of concealed attacks; their errors still include the
     others.
@@ -92,21 +103,41 @@ def averaged(hypotheses: Sequence[Hypothesis], least_attack: float) -> Unmixed |
     if abs(1 - float(mean.sum())) > _EXPLAINED * math.sqrt(float(variance.sum())):
         return None
     frequencies = onto_simplex(mean, variance)
+    estimate = frequencies
+    if is_hedged and not assumes_attack:
+        estimate = hedged(frequencies, variance, project_simplex(z))
     # The errors are those under all hypotheses.
     every = np.maximum(average(squares) - 2 * mean * average(means) + mean**2, _LEAST_VARIANCE)
     sd = np.sqrt(every - every**2 / every.sum())
     reach = _NORMAL * np.sqrt(every)
+    spikes = np.minimum(average([each.spike for each in moments]), 1.0)
+    p_history = float(weights @ [each.has_history for each in hypotheses])
+    # Laws pull the largest frequencies down: an interval reaches what an item's own estimate says.
+    a, c = (float(weights @ [getattr(each.relation, name) for each in hypotheses]) for name in "ac")
+    is_held = (z + c > 0) & (every > _LEAST_VARIANCE)  # canaries are not
+    is_own = is_held & (spikes < _LIKELY) & (p_history < _LIKELY)
+    own = np.where(is_own, (z + c + _OWN * noise) / a, 0.0)
     return Unmixed(
-        frequencies=frequencies,
+        frequencies=estimate,
         sd=sd,
-        lower=np.maximum(frequencies - reach, 0.0),
-        upper=np.minimum(frequencies + reach, 1.0),
+        lower=np.clip(frequencies - reach, 0.0, estimate),
+        upper=np.clip(np.maximum(frequencies + reach, own), estimate, 1.0),
         p_attack=min(attack, 1.0),
-        p_history=min(float(weights @ [each.has_history for each in hypotheses]), 1.0),
-        honest=float(weights @ [each.relation.a for each in hypotheses]),
-        spikes=np.minimum(average([each.spike for each in moments]), 1.0),
+        p_history=min(p_history, 1.0),
+        honest=a,
+        spikes=spikes,
         assumes_attack=assumes_attack,
     )
+
+
+def hedged(mean: FloatArray, variance: FloatArray, projected: FloatArray) -> FloatArray:
+    """Return the mean moved towards the projection, which assumes no law of the frequencies.
+
+    It moves as far as the laws expect a squared error larger by `_HEDGE`, at most half of the way.
+    """
+    way = projected - mean
+    distance = max(float(way @ way), _LEAST_VARIANCE)
+    return mean + min(0.5, math.sqrt(_HEDGE * float(variance.sum()) / distance)) * way
 
 
 def onto_simplex(mean: FloatArray, variance: FloatArray) -> FloatArray:

@@ -88,6 +88,14 @@ def power_law(s: float, d: int) -> Shape:
     return _scaled(u[::-1] ** -s, u[::-1].copy(), 0.0, d)
 
 
+def falling(s: float, d: int) -> Shape:
+    """Return the law of frequencies proportional to the s-th power of a uniform number: there is a
+    largest one, and many items are near it if s is small.
+    """
+    u = np.linspace(0.0, 1.0, _NODES)[1:]
+    return _scaled(u**s, np.ones(u.size), 0.0, d)
+
+
 def _scaled(f: FloatArray, weights: FloatArray, zero: float, d: int) -> Shape:
     """Return the shape with nodes proportional to the rising f, scaled to a mean of 1/d."""
     mass, moment = np.cumsum(weights), np.cumsum(weights * f)
@@ -107,10 +115,11 @@ AT_ZERO = Shape(np.zeros(1), np.ones(1))
 
 
 @lru_cache(maxsize=16)
-def shapes(d: int) -> tuple[Shape, ...]:
-    """Return the shapes, with even log priors."""
+def shapes(d: int, *, bounded: bool = False) -> tuple[Shape, ...]:
+    """Return the shapes, with even log priors; `bounded` adds those with a largest frequency."""
     listed = [lognormal(s, zero, d) for s in (1.0, 1.5, 2.0, 3.0) for zero in _ZEROS]
     listed += [power_law(s, d) for s in (0.75, 1.0, 1.25, 1.5)]
+    listed += [falling(s, d) for s in (0.5, 1.0, 2.0, 4.0) if bounded]
     # A law under which fewer than two items are held is no law of a round.
     listed = [shape for shape in listed if d * (1 - shape.zero) >= 2]
     return tuple(replace(shape, log_prior=-math.log(len(listed))) for shape in listed)
