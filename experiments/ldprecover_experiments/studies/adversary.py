@@ -72,8 +72,8 @@ def play(seed: int, i: int) -> tuple[list[float], str]:
         float(len(named.difference(raised))),
         (conclusions.beta or 0.0) * len(reports) / (len(reports) - n),
     ]
-    what = f"{i}: {protocol}, epsilon {epsilon:g}, {n:,} users, {d} items, beta {beta:g}"
-    return values, f"{what}, {counted(len(parts), 'part')}, {len(raised)} raised"
+    label = f"{i}: {protocol}, epsilon {epsilon:g}, {n:,} users, {d} items, beta {beta:g}"
+    return values, f"{label}, {counted(len(parts), 'part')}, {len(raised)} raised"
 
 
 def adversary(seed: int, rounds: int, progress: Callable[[int, int], None]) -> TextTable:
@@ -84,8 +84,8 @@ def adversary(seed: int, rounds: int, progress: Callable[[int, int], None]) -> T
         progress(i + 1, rounds)
     rows = []
     for goal, (title, limit) in enumerate(GOALS.items()):
-        values, what = max(played, key=lambda each: each[0][goal])
+        values, label = max(played, key=lambda each: each[0][goal])
         number = sum(each[goal] > limit for each, _ in played)
-        rows.append([title, what, str(number), f"{values[goal]:.2f}"])
+        rows.append([title, label, str(number), f"{values[goal]:.2f}"])
     title = f"adversary: {rounds:,} rounds of seed {seed}"
     return TextTable(("goal", "worst round", "rounds", "worst"), rows, title, 2)
