@@ -32,7 +32,7 @@ from ldprecover_server.storage.schema import tallies
 
 pytestmark = pytest.mark.sqlite
 
-D, N = 24, 3_000
+D, N = 30, 3_000
 LABELS = [str(item) for item in range(D)]
 TARGETS = (20, 21, 22)
 AUTO = {"method": "auto"}
@@ -105,7 +105,7 @@ def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     assert verdict["attack"] == conclusions["attack"] == "near_certain"
     assert verdict["attack_probability"] == conclusions["attack_probability"]
     assert verdict["unseen"] == conclusions["unseen"]
-    assert [each["items"] for each in verdict["unseen"]] == [10, 12]
+    assert [each["items"] for each in verdict["unseen"]] == [10, 15]
     assert verdict["malicious_share"] == conclusions["beta"]
     assert verdict["raised"] == [each["item"] for each in conclusions["suspects"]]
     assert verdict["sentences"] == conclusions["sentences"][:2]

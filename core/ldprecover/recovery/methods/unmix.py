@@ -95,10 +95,10 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     evidence = evidence_of(inputs, estimates.log_p)
     is_proven = evidence.probability >= NEAR_CERTAIN
     noise = noise_of_none(oracle, n) * oracle.domain_size
-    reason, history, notes = None, None, list(estimates.notes)
-    if oracle.domain_size < _LEAST_ITEMS:
+    reason, history, notes = estimates.undecided, None, list(estimates.notes)
+    if reason is None and oracle.domain_size < _LEAST_ITEMS:
         reason = f"Fewer than {_LEAST_ITEMS} items tell too little of each other"
-    elif noise < _NO_NOISE and (oracle.fixed_size == 1 or not is_proven):
+    elif reason is None and noise < _NO_NOISE and (oracle.fixed_size == 1 or not is_proven):
         reason = (
             f"The noise is only {noise:.1g} of a mean frequency, and data then follow no law of "
             "few parameters"

@@ -1,12 +1,13 @@
 """Estimates with their noise, given which items the users hold: from counts, or a histogram."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ldprecover.errors import ParameterError
+from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import ALIKE, Dropped
 from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
@@ -14,7 +15,7 @@ from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
 from ldprecover.reports.tally import Tally
-from ldprecover.types import FloatArray
+from ldprecover.types import FloatArray, Int64Array
 
 _NO_SEARCH = (
     f"No set of items that reports share was searched: there are more than {MOST_CELLS:,} kinds of "
@@ -23,6 +24,7 @@ _NO_SEARCH = (
 _NOT_NAMED = f"{ALIKE}: they do not tell which of these an attack raised."
 _LEAST = 0.1  # least c0 in units of q: at most nine tenths of all reports are malicious
 _IDENTIFIED = 0.5  # mean probability of a set's items, below which others could be in their place
+_LEAST_ITEMS, _PAIR = 25, 2
 _CLEAR = 4  # standard deviations above 0 beyond which an item is certainly held by some users
 
 
@@ -39,7 +41,8 @@ class NoisyEstimates:
     added to the named targets, or else to the suspects, by a histogram. `log_p` is ln p of the
     joint law of the reports' items, None where they were not read, and `malicious` the least number
     of malicious reports by it. `further` is what one more attack may have added, to all items and
-    to each, where several were found.
+    to each, where several were found. `undecided` is why nothing tells raised items from framed
+    ones, if nothing does: then no report is dropped and no item is a suspect.
     """
 
     z: FloatArray
@@ -55,6 +58,17 @@ class NoisyEstimates:
     log_p: float | None = None
     malicious: float = 0.0
     further: tuple[float, float] = (0.0, 0.0)
+    undecided: str | None = None
+
+
+def why_undecided(oracle: FrequencyOracle, sets: Sequence[Int64Array]) -> str | None:
+    """Return why nothing tells raised items from framed ones in the sets that reports share."""
+    if oracle.domain_size < _LEAST_ITEMS:
+        return f"Among fewer than {_LEAST_ITEMS} items nothing tells raised ones from framed ones"
+    if sets and max(items.size for items in sets) == _PAIR:
+        pair = indices_named(np.sort(sets[0]).tolist())
+        return f"Reports share {pair}, and of two nothing tells whether they are raised or framed"
+    return None
 
 
 def estimates_of_counts(oracle: FrequencyOracle, poisoned: FloatArray, n: int) -> NoisyEstimates:
@@ -83,6 +97,15 @@ def estimates_of_histogram(
     n = tally.n - dropped
     if not n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
+    best = SetSearch(cells, histogram).best(tally.counts(oracle))
+    undecided = why_undecided(oracle, [] if best is None else [best.items])
+    if undecided is not None:
+        evidence = 0.0 if best is None else best.evidence
+        return replace(
+            estimates_of_counts(oracle, tally.frequencies(oracle), tally.n),
+            log_p=min(math.log(2) + min(log_p, -evidence), 0.0),
+            undecided=undecided,
+        )
     honest = float(filled.sum())
     z = cells.estimates(filled) / honest
     usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))

@@ -20,14 +20,15 @@ from ldprecover.evidence.unseen import UnseenGain, unseen_gains
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import NEAR_CERTAIN, Attack
 from ldprecover.recovery.contract import RecoveryInputs
-from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, set_laws
-from ldprecover.reports.sample import Sample
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, hits_of, set_laws
 from ldprecover.types import FloatArray, Int64Array
 
 PRIOR = 0.1
 """Probability of a visible attack before the round."""
 LEVEL = 0.05
 """p-value below which the evidence counts."""
+_STEPS = 12  # of Newton's method
+_TINY = 1e-300
 _LEAST_OF_BIN = 10.0  # reports expected in the first and the last bin of sizes
 
 
@@ -112,29 +113,75 @@ def log_p_of_sizes(sizes: Int64Array, law: FloatArray) -> float:
 
 
 def log_p_of_set(
-    oracle: FrequencyOracle, z: FloatArray, pairs: Int64Array, *, price: float
-) -> float:
-    """Return ln p that honest reports support pairs of t items as often, or as seldom.
+    oracle: FrequencyOracle, holders: FloatArray | float, observed: Int64Array, *, price: float
+) -> FloatArray:
+    """Return ln p of how many items of a set of t honest reports support, by its pairs or by all.
 
-    `pairs`, (t + 1, t + 1), counts reports as `Sample.pair_counts` does, and z are the estimates of
-    the t items. The statistic of a pair has mean zero for every honest report; the tail is
-    Bernstein's. `price` is the logarithm of the number of sets that were looked at.
+    `observed[..., k]` reports support k of the items, k = 0..t, and `holders` is the sum of the
+    estimates of these, without those below 0. `price` is the logarithm of the number of sets that
+    were looked at. The bound may be above 0. It is the less of two: the caller
+    counts both.
     """
-    t, n = z.size, float(pairs[-1, -1])
+    t = observed.shape[-1] - 1
+    log_p = np.minimum(log_p_of_pairs(oracle, holders, observed), log_p_of_hits(oracle, observed))
+    return log_p + price + math.log(2 * t * (t + 1))
+
+
+def log_p_of_pairs(
+    oracle: FrequencyOracle, holders: FloatArray | float, observed: Int64Array
+) -> FloatArray:
+    """Return ln p that honest reports support pairs of the items as often, or as seldom.
+
+    The statistic of a pair has mean zero for every honest report; the tail is Bernstein's.
+    """
     none, holder = set_laws(oracle, 2)
+    n, t = observed.sum(axis=-1), observed.shape[-1] - 1
     # A report scores 1 for both items, less `slope` for each of them, less `base`.
     slope = (holder[2] - none[2]) / (oracle.p - oracle.q)
     base = none[2] - 2 * oracle.q * slope
     of_number = np.array([0.0, -slope, 1 - 2 * slope]) - base
-    u, w = np.triu_indices(t, 1)
-    both, single = pairs[u, w].sum(), (t - 1) * pairs[-1, :-1].sum()
-    total = abs(float(both - slope * single - base * n * u.size))
+    k, pairs = np.arange(t + 1), math.comb(t, 2)
+    total = np.abs(observed @ (k * (k - 1) / 2 - slope * (t - 1) * k - base * pairs))
     of_none, of_holder = float(none @ of_number**2), float(holder @ of_number**2)
-    holders = np.clip(z[u] + z[w], 0.0, 1.0)
-    variance = n * float((of_none + holders * (of_holder - of_none)).sum())
-    bound = u.size * float(np.abs(of_number).max())
-    log_p = -(total**2) / (2 * (variance + bound * total / 3))
-    return min(0.0, log_p + price + math.log(2 * t * (t + 1)))
+    shares = np.minimum((t - 1) * np.asarray(holders), pairs)
+    variance = n * (pairs * of_none + shares * max(of_holder - of_none, 0.0))
+    bound = pairs * float(np.abs(of_number).max())
+    return -(total**2) / (2 * (variance + bound * total / 3))
+
+
+def log_p_of_hits(oracle: FrequencyOracle, observed: Int64Array) -> FloatArray:
+    """Return ln p of the numbers of reports that support k of t items, if users may hold any.
+
+    The bound is that of a multinomial's divergence from its law (Agrawal, 2020), and the law the
+    nearest one of honest reports.
+    """
+    t = observed.shape[-1] - 1
+    distance = np.maximum(divergence(observed, set_laws(oracle, t)), t)
+    return t * np.log(math.e * distance / t) - distance
+
+
+def divergence(observed: Int64Array, laws: FloatArray) -> FloatArray:
+    """Return n times the divergence of histograms of n reports from the nearest mixture of two
+    laws, by Newton's method within a bracket.
+    """
+    none, added = laws[0], laws[1] - laws[0]
+
+    def slopes(share: FloatArray) -> tuple[FloatArray, FloatArray]:
+        ratio = added / np.maximum(none + share[..., None] * added, _TINY)
+        return (observed * ratio).sum(axis=-1), (observed * ratio**2).sum(axis=-1)
+
+    zero = np.zeros(observed.shape[:-1])
+    high = np.where(slopes(zero)[0] > 0, 1.0, 0.0)
+    low = np.where(slopes(zero + 1)[0] > 0, high, 0.0)
+    share = np.clip(0.1, low, high)
+    for _ in range(_STEPS):
+        gradient, curvature = slopes(share)
+        low, high = np.where(gradient > 0, share, low), np.where(gradient > 0, high, share)
+        share = share + gradient / np.maximum(curvature, _TINY)
+        share = np.where((share >= low) & (share <= high), share, (low + high) / 2)
+    expected = observed.sum(axis=-1)[..., None] * (none + share[..., None] * added)
+    ratio = np.maximum(observed, 1) / np.maximum(expected, _TINY)
+    return np.maximum((observed * np.log(ratio)).sum(axis=-1), 0.0)
 
 
 def log_p_of_canaries(
@@ -170,7 +217,9 @@ def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
     targets = np.array(inputs.targets, np.int64)
     reads = log_p is not None and not is_linear
     if reads and inputs.reports is not None and 2 <= targets.size <= MOST_ITEMS:
-        pairs = inputs.reports.total(partial(Sample.pair_counts, items=targets))
-        kinds["targets"] = log_p_of_set(oracle, z[targets], pairs, price=0.0)
+        observed = inputs.reports.total(partial(hits_of, items=targets))
+        holders = float(np.maximum(z[targets], 0).sum())
+        log_p_of_targets = math.log(2) + float(log_p_of_set(oracle, holders, observed, price=0.0))
+        kinds["targets"] = min(log_p_of_targets, 0.0)
     at_hand = {kind: value for kind, value in kinds.items() if value is not None}
     return Evidence(at_hand, unseen_gains(oracle, n, reads_reports=log_p is not None))

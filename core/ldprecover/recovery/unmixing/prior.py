@@ -151,9 +151,8 @@ class Thresholds:
     pair_items: int = 64
     """Most supported items among whose pairs a set is searched: an attack raises its targets."""
 
-    rounds: int = 5
-    """Sets that are searched one after the other, for several attackers. Chosen for time: each
-    takes up to four passes over the reports."""
+    rounds: int = 8
+    """Sets that are searched one after the other, for several attackers. Chosen for time."""
 
     set_excess: float = 0.03
     """Share of the reports of a bin that must exceed the honest fit. Chosen."""
@@ -162,13 +161,8 @@ class Thresholds:
     """Standard deviations by which the dropped bins must exceed the honest fit. Chosen: the
     set and its bins were themselves picked among many."""
 
-    raised: float = 5.0
-    """Standard deviations by which reports in the dropped bins must support another item more often
-    for it to join the set."""
-
-    suspicious: float = 8.0
-    """Score of the pairs of a set above which it is tested: one honest round in 2,000 has one, by
-    simulation."""
+    suspicious: float = 3.0
+    """Nats of a set's evidence, less its price, above which it counts: its p-value is below .05."""
 
     honest_loss: float = 0.5
     """Probability of the dropped sizes or bins, for honest reports, above which nothing is

@@ -11,13 +11,9 @@ from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import NoisyEstimates
 from ldprecover.recovery.unmixing.filters.debias import unbiased, unbiased_by_sizes
-from ldprecover.recovery.unmixing.filters.rules import (
-    DroppedSet,
-    tally_of_sizes,
-    total_over_passing,
-)
+from ldprecover.recovery.unmixing.filters.report_filters import _counted
+from ldprecover.recovery.unmixing.filters.rules import DroppedSet, tally_of_sizes
 from ldprecover.reports import ReportSource
-from ldprecover.reports.sample import Sample
 
 D, N, ROUNDS = 32, 20_000, 30
 ORACLES = [OUE(1.5, D), OLH(1.5, D, 5), SUE(1.5, D), SS(1.5, D, 6)]
@@ -47,7 +43,7 @@ def filtered(
     if not sets:
         tally = source.total(partial(tally_of_sizes, sizes=SIZES))
         return unbiased_by_sizes(oracle, tally, SIZES), round.truth
-    tally = total_over_passing(source, Sample.tally, sets)
+    _, tally = _counted(source, sets)
     assert 0.3 * N < tally.n < N
     estimates = unbiased(oracle, tally, sets)
     assert estimates is not None

@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 from tests.core.recovery.poisoned_round import Round, play
 
-from ldprecover import GRR, OLH, OUE, FrequencyOracle, ParameterError, project_simplex
+from ldprecover import (
+    GRR,
+    OLH,
+    OUE,
+    FrequencyOracle,
+    ParameterError,
+    frequency_oracle,
+    project_simplex,
+)
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery import recover
 from ldprecover.recovery.unmixing import NoisyEstimates, filter_reports
+from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import unfit
 from ldprecover.reports import ReportSource, source
 from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
@@ -107,6 +116,7 @@ def test_memory_of_the_filters_does_not_grow_with_reports(
     """20 more blocks raise the largest memory by less than a byte for each of their reports."""
     oracle, rows = ORACLES["olh"], attacked("olh", *TWO).data[::21]
     monkeypatch.setattr(source, "_CELLS", len(rows) * D)
+    monkeypatch.setattr(set_search, "_SAMPLED", 1 << 12)
     filter_reports(ReportSource(oracle, rows))  # fill caches first
     peaks = []
     for blocks in (20, 40):
@@ -133,11 +143,26 @@ def test_error_without_reports() -> None:
 
 @pytest.mark.parametrize("row", [0, 0b101])
 def test_no_report_is_dropped_if_all_would_be(row: int) -> None:
-    oracle = OUE(1.0, 8)
-    result = recover(oracle, np.full((3000, 1), row, np.uint8))
-    assert "No report was filtered out: the others tell nothing." in result.notes
+    oracle = OUE(1.0, 32)
+    result = recover(oracle, np.full((3000, 4), row, np.uint8))
+    reason = "Nearly all reports have sizes that are too frequent"
+    assert f"{reason}: these are the estimates, projected." in result.notes
     assert result.conclusions is not None
     assert result.conclusions.attack == "near_certain"
+
+
+FEW = [(protocol, 8, (0, 1, 2)) for protocol in [*ORACLES, "llh"]]
+PAIRS = [(protocol, 40, (0, 1)) for protocol in ORACLES]
+
+
+@pytest.mark.parametrize(("protocol", "d", "targets"), [*FEW, *PAIRS])
+def test_few_items_and_pairs_are_projected(protocol: str, d: int, targets: tuple[int, ...]) -> None:
+    """The attack is certain, but whether popular items are framed, nothing tells."""
+    round = play(frequency_oracle(protocol, 1.0, d), 0.9 ** np.arange(d), N, MGA(targets), m=M)
+    result, conclusions, _ = round.unmixed()
+    np.testing.assert_allclose(result.recovered, project_simplex(round.estimates), atol=1e-9)
+    assert (conclusions.suspects, conclusions.dropped) == ((), ())
+    assert conclusions.attack == "near_certain"
 
 
 @every_protocol

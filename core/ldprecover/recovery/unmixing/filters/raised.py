@@ -48,18 +48,17 @@ class RaisedSet:
     Standard errors grow by the `spread` of the reports around the best fit, as in quasi-likelihood.
     """
 
-    items: Int64Array
     n: int
     fits: list[RaisedFit]
     spread: float
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, items: Int64Array, observed: Int64Array) -> "RaisedSet":
+    def of(cls, oracle: FrequencyOracle, observed: Int64Array) -> "RaisedSet":
         """Return the set of t items of which `observed[k]` reports support k, k = 0..t.
 
         Of fewer than three items, every histogram has fits that raise the set and others.
         """
-        t = items.size
+        t = observed.size - 1
         laws = _laws(oracle, t) if t > 2 else ()
         each = (_fit(oracle, observed, *pair) for pair in laws)
         fits = sorted((fit for fit in each if fit), key=lambda fit: fit.distance)
@@ -67,7 +66,7 @@ class RaisedSet:
         scale = max(1.0, least / max(t - 3, 1))
         scaled = (replace(fit, distance=(fit.distance - least) / scale) for fit in fits)
         likely = [fit for fit in scaled if fit.distance <= _LIKELY]
-        return cls(items, int(observed.sum()), likely, math.sqrt(scale))
+        return cls(int(observed.sum()), likely, math.sqrt(scale))
 
     @property
     def is_certain(self) -> bool:
@@ -108,10 +107,11 @@ def _fit(
 def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield laws of how many of t items reports support that raise them, and of their counterparts.
 
-    The counterparts support none of the items, or one that they raise while others are framed.
+    The counterparts support fewer of the items: exactly a number, or none, or one that they raise
+    while others are framed.
     """
     exactly = np.eye(t + 1)
-    yield from ((exactly[k], exactly[low]) for k in range(2, t + 1) for low in (0, 1))
+    yield from ((exactly[high], exactly[low]) for high in range(2, t + 1) for low in range(high))
     yield from ((binomial_law(t, rate), exactly[0]) for rate in _RATES.tolist())
     for s in range(2, t - 1):  # of the first s items; the others are innocent
         others, rest = set_laws(oracle, t - s)[0], np.zeros(s)
@@ -119,24 +119,24 @@ def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatAr
 
 
 def additions(
-    oracle: FrequencyOracle, estimates: NoisyEstimates, sets: Sequence[RaisedSet]
+    oracle: FrequencyOracle, estimates: NoisyEstimates, sets: Sequence[tuple[Int64Array, RaisedSet]]
 ) -> Iterator[Addition]:
     """Yield what malicious reports may have added to the estimates from reports that pass.
 
     Addition i is by the i-th likely fit of each set. Reports either displace the other items or
     support them as honest ones do.
     """
-    sets = [each for each in sets if each.fits]
+    sets = [(items, each) for items, each in sets if each.fits]
     passing, evidence = estimates.n / estimates.honest_kept, 0.0
-    for rank in range(max((len(each.fits) for each in sets), default=0)):
-        fits = [(each, each.fits[min(rank, len(each.fits) - 1)]) for each in sets]
-        malicious = sum(each.n * fit.malicious for each, fit in fits)
-        honest = min((sets[0].n - malicious) / passing, 1 - _LEAST)
+    for rank in range(max((len(each.fits) for _, each in sets), default=0)):
+        fits = [(items, each, each.fits[min(rank, len(each.fits) - 1)]) for items, each in sets]
+        malicious = sum(each.n * fit.malicious for _, each, fit in fits)
+        honest = min((sets[0][1].n - malicious) / passing, 1 - _LEAST)
         added = np.zeros(estimates.z.size)
-        for each, fit in fits:
-            total = float(estimates.z[each.items].sum()) - honest * fit.holders
-            added[each.items] = total / each.items.size
-        error = max(math.hypot(*(fit.error * each.spread for each, fit in fits)), _LEAST)
+        for items, _, fit in fits:
+            total = float(estimates.z[items].sum()) - honest * fit.holders
+            added[items] = total / items.size
+        error = max(math.hypot(*(fit.error * each.spread for _, each, fit in fits)), _LEAST)
         share, total = 1 - honest, float(added.sum())
         evidence = evidence if rank else (total / error) ** 2 / 2
         others = max(int(np.count_nonzero(added == 0)), 1)
@@ -145,7 +145,7 @@ def additions(
             yield Addition(
                 share,
                 share * min(error / max(abs(total), _LEAST), 1.0),
-                evidence - sum(fit.distance for _, fit in fits) / 2,
+                evidence - sum(fit.distance for *_, fit in fits) / 2,
                 by_law / share,
-                all(each.is_certain for each in sets),
+                all(each.is_certain for _, each in sets),
             )

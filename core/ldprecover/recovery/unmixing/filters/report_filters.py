@@ -5,6 +5,7 @@ hold: how many items they support, how often two items together, and how many it
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,20 +15,22 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
-from ldprecover.recovery.unmixing.estimates import NoisyEstimates
-from ldprecover.recovery.unmixing.evidence import log_p_of_sizes
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates, why_undecided
+from ldprecover.recovery.unmixing.evidence import log_p_of_set, log_p_of_sizes
 from ldprecover.recovery.unmixing.filters.debias import law_of_sizes, unbiased, unbiased_by_sizes
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet, additions
 from ldprecover.recovery.unmixing.filters.rules import (
+    MOST_ITEMS,
     DroppedSet,
-    hits_by_item,
+    hits_of,
     summary_and_sizes,
     tally_of_sizes,
 )
-from ldprecover.recovery.unmixing.filters.set_search import shared_sets
-from ldprecover.recovery.unmixing.least_share import least_number
+from ldprecover.recovery.unmixing.filters.set_search import found_sets
+from ldprecover.recovery.unmixing.least_share import least_number, least_of_set
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.reports.sample import Sample
 from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, Int64Array
@@ -53,9 +56,9 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     """Return unbiased estimates from the reports that pass the filters, and what was dropped.
 
     Dropped are reports that support too many items of a set that too many reports share, for up to
-    five sets; or, without such a set, reports of sizes that are too frequent. With the estimates
+    eight sets; or, without such a set, reports of sizes that are too frequent. With the estimates
     come what malicious reports may have added to the `targets`, or else to the sets. Two passes
-    over clean reports, at most 24; memory does not grow with their number. They must be of an
+    over clean reports, at most five; memory does not grow with their number. They must be of an
     oracle that is not `unfit`.
 
     None is dropped if the others would not tell items apart. Raises ParameterError if there are
@@ -66,59 +69,90 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     tally = Tally(summary, int(sizes.sum()))
     if not tally.n:
         raise ParameterError("there are no reports to filter")
-    sets = shared_sets(source, tally)
-    least = [sum(each.malicious for each in sets.decided)]
-    malicious = max(least + [each.malicious for each in sets.undecided])
-    log_p = sets.log_p
+    z = tally.frequencies(oracle)
+    sets, log_p = found_sets(source, z, tally.n)
+    observed, passing = _counted(source, sets)
+    if sets:
+        holders, price = np.maximum(z[sets[0].items], 0).sum(), sets[0].price(oracle)
+        log_p = float(log_p_of_set(oracle, holders, observed[0], price=price))
+    malicious = max([0.0, *(least_of_set(oracle, each) for each in observed)])
     if oracle.fixed_size is None:
         log_p = min(log_p, log_p_of_sizes(sizes, law))
         malicious = max(malicious, least_number(law[None], sizes))
-    estimates: NoisyEstimates | None = None
-    notes: tuple[str, ...] = ()
-    raising = [each for each in sets.undecided if each.items.size > _FEW]
-    if sets.decided and sets.tally.n:
-        estimates = unbiased(oracle, sets.tally, sets.decided)
-        if estimates is None:
-            shared = np.sort(np.concatenate([each.items for each in sets.decided])).tolist()
+    tested = list(zip(sets, observed, strict=True))
+    estimates, notes = None, tuple[str, ...]()
+    undecided = why_undecided(oracle, [each.items for each in sets])
+    if undecided is not None:
+        tested, estimates = [], unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
+    dropping = [each for each, _ in tested if each.bins.any()]
+    if dropping and passing.n:
+        estimates = unbiased(oracle, passing, dropping)
+        numbers = [(each, int(hits[each.bins].sum())) for each, hits in tested]
+        dropped = [Dropped("shared items", _text(each), n) for each, n in numbers if n]
+        if estimates is not None:
+            estimates = replace(estimates, dropped=tuple(dropped))
+        else:
+            shared = np.sort(np.concatenate([each.items for each in dropping])).tolist()
             note = (
                 f"Many reports share {indices_named(shared)}, but then most of the users would "
                 "hold one of these, so no report was dropped for it."
             )
-            notes = (note,)
-        else:
-            raising = [*sets.decided, *raising]
-            dropped = (Dropped("shared items", _text(each), each.dropped) for each in sets.decided)
-            estimates = replace(estimates, dropped=tuple(dropped))
+            notes, dropping = (note,), []
     if estimates is None:
         estimates = _by_sizes(source, tally, sizes)
+    raising = [
+        (each.items, RaisedSet.of(oracle, hits))
+        for each, hits in tested
+        if each in dropping or (each.items.size > _FEW and not each.bins.any())
+    ]
     # Items that hardly fall without the dropped reports were not raised: others of the set were.
-    fall = oracle.estimate(tally.counts(oracle), tally.n) - estimates.z
-    is_visible = fall >= _VISIBLE * estimates.sd
+    is_visible = z - estimates.z >= _VISIBLE * estimates.sd
+    dropped_items = [item for each in dropping for item in each.items.tolist()]
     suspects = {
-        item: float(each.raised.is_certain and (is_visible[item] or not each.is_decided))
-        for each in raising
-        for item in each.items.tolist()
+        item: float(raised.is_certain and (is_visible[item] or item not in dropped_items))
+        for items, raised in raising
+        for item in items.tolist()
     }
-    raised, further = [each.raised for each in raising], (0.0, 0.0)
-    decided = [each.raised for each in raising if each.is_decided]
-    if decided and len(raising) > 1:
-        total, t = min((each.fits[0].raised, each.items.size) for each in decided)
+    further = (0.0, 0.0)
+    certain = [(items, raised) for items, raised in raising if raised.is_certain]
+    if certain and len(raising) > 1:
+        total, t = min((raised.fits[0].raised, items.size) for items, raised in certain)
         further = total, total / t
-    if targets:
-        raised = []
-        if len(targets) <= min(THRESHOLDS.pair_items, oracle.domain_size // 2):
-            items, members = np.array(targets), np.ones(len(targets), np.bool_)
-            hits = source.total(partial(hits_by_item, items=items, members=members))
-            raised = [RaisedSet.of(oracle, items, hits[:, -1])]
+    if targets and undecided is None:
+        raising = []
+        if len(targets) <= min(MOST_ITEMS, oracle.domain_size // 2):
+            hits = source.total(partial(hits_of, items=np.array(targets)))
+            raising = [(np.array(targets), RaisedSet.of(oracle, hits))]
     return replace(
         estimates,
         suspects=dict(sorted(suspects.items())),
-        additions=tuple(additions(oracle, estimates, raised)),
+        additions=tuple(additions(oracle, estimates, raising)),
         notes=(*notes, *estimates.notes),
-        log_p=min(math.log(2) + log_p, 0.0),
+        log_p=min(math.log(3) + log_p, 0.0),  # of sizes, pairs and all numbers of items
         malicious=malicious,
         further=further,
+        undecided=undecided or estimates.undecided,
     )
+
+
+def _counted(source: ReportSource, sets: Sequence[DroppedSet]) -> tuple[list[Int64Array], Tally]:
+    """Return how many reports that pass the sets before it support k items of each set, and the
+    tally of those that pass all sets.
+    """
+    ends = np.cumsum([each.bins.size for each in sets])
+    if not sets:
+        return [], Tally.empty(source.oracle.summary_size)
+    *observed, passing = np.split(source.total(partial(_hits_and_passing, sets=sets)), ends)
+    return observed, Tally(passing[:-1], int(passing[-1]))
+
+
+def _hits_and_passing(sample: Sample, *, sets: Sequence[DroppedSet]) -> Int64Array:
+    parts = []
+    for each in sets:
+        hits = np.count_nonzero(sample.supports(each.items), axis=1)
+        parts.append(sample.bincount(hits, each.bins.size))
+        sample = sample[~each.bins[hits]]
+    return np.concatenate([*parts, sample.tally().summary, [sample.n]])
 
 
 def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEstimates:
@@ -132,7 +166,7 @@ def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEst
     _, p, q = law_of_sizes(oracle, ~bad)
     # Reports of no item or all tell nothing: p = q but for rounding.
     if removed.n == tally.n or p - q < _LEAST_GAP:
-        return replace(every, notes=("No report was filtered out: the others tell nothing.",))
+        return replace(every, undecided="Nearly all reports have sizes that are too frequent")
     text = f"reports whose number of supported items is {_numbers_as_text(bad & (sizes > 0))}"
     dropped = Dropped("frequent sizes", f"{text}, which too many do", removed.n)
     return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,))

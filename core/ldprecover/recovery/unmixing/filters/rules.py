@@ -1,23 +1,18 @@
 """The reports that pass the filters, and the laws of how many items honest reports support."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
+from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.laws import HITS, required
 from ldprecover.reports.sample import Sample
-from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
-from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports
+from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 MOST_ITEMS = 24
 """Maximum items of a set: a histogram of a set's supported items has 25 bins."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,24 +22,9 @@ class DroppedSet:
     items: Int64Array
     bins: BoolArray
 
-    def chosen(self, oracle: FrequencyOracle, reports: Reports) -> BoolArray:
-        """Return which of the reports are dropped."""
-        return self.bins[np.count_nonzero(oracle.supports(reports, self.items), axis=1)]
-
-
-def total_over_passing(
-    source: ReportSource, measure: Callable[[Sample], T], sets: Sequence[DroppedSet]
-) -> T:
-    """Return the sum of `measure` over the reports that no set drops, in one pass."""
-    return source.total(partial(_measure_passing, measure, sets))
-
-
-def _measure_passing(
-    measure: Callable[[Sample], T], sets: Sequence[DroppedSet], sample: Sample
-) -> T:
-    for each in sets:
-        sample = sample[~each.chosen(sample.oracle, sample.reports)]
-    return measure(sample)
+    def price(self, oracle: FrequencyOracle) -> float:
+        """The logarithm of the number of sets as large."""
+        return log_choose(oracle.domain_size, self.items.size)
 
 
 def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
@@ -84,14 +64,7 @@ def tally_of_sizes(sample: Sample, *, sizes: BoolArray) -> Tally:
     return sample[sizes[sample.sizes()]].tally()
 
 
-def hits_by_item(sample: Sample, *, items: Int64Array, members: BoolArray) -> Int64Array:
-    """Return how many reports that support k items of a set support each of the m items.
-
-    `members` says which of the items are in the set of t. The result has the shape
-    (t + 1, m + 1); its last column counts all reports that support k.
-    """
-    bits = sample.supports(items).T
-    numbers = np.count_nonzero(bits[members], axis=0)
-    exactly = numbers == np.arange(np.count_nonzero(members) + 1)[:, None]
-    every = np.concatenate([bits, np.ones((1, len(sample)), np.bool_)])
-    return sample.joint(sample.lines(exactly), sample.lines(every))
+def hits_of(sample: Sample, *, items: Int64Array) -> Int64Array:
+    """Return how many reports support k of the items, k = 0..t."""
+    hits = np.count_nonzero(sample.supports(items), axis=1)
+    return sample.bincount(hits, items.size + 1)

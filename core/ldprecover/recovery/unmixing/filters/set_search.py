@@ -1,223 +1,239 @@
-"""Finds sets of items that malicious reports share, and the reports that give themselves away.
+"""Finds sets of items that malicious reports share, by the joint law of the items of a report.
 
-Each round searches a set among the pairs of the most supported items. The number of its items that
-a report supports is compared with the honest laws. If some numbers are far too frequent, such
-reports are dropped, and the next round looks at the other items: so several attackers are found one
-after the other. An attacker who supports r' of r targets can choose the numbers so that their pairs
-are supported as usual: such a set is not found.
+Pairs and triples of the most supported items are only where the search starts: sets grow from those
+that stand out, with either sign, as reports that support five or six of ten items can leave pairs
+as usual. Then single items join and leave while the evidence of the set rises, which is that of how
+many of its items each report supports. The search may take any way: the price of the evidence is
+that of all sets.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ldprecover import counting
 from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.evidence import log_p_of_set
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet
-from ldprecover.recovery.unmixing.filters.rules import (
-    MOST_ITEMS,
-    DroppedSet,
-    hits_by_item,
-    other_items_laws,
-    set_laws,
-    total_over_passing,
-)
-from ldprecover.recovery.unmixing.least_share import least_of_set
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, DroppedSet, set_laws
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.reports.sample import Sample
 from ldprecover.reports.source import ReportSource
-from ldprecover.reports.tally import Tally
-from ldprecover.types import BoolArray, FloatArray, Int64Array
+from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt64Array
 
-_LEAST = 3  # items of a set: two items are a pair
-_EXPLAINED = 1.8  # root of chi-squared over its degrees of freedom
+_WORD = 64
+_SAMPLED = 1 << 18  # reports among which sets are searched; the evidence is of all
+_LEAST = 4  # items among which a set is searched
+_TRIPLES = 400  # from which sets grow, for each sign
+_VALUED, _CLIMBED = (
+    40,
+    4,
+)  # sets of the highest scores: those whose evidence is computed, and climbs
+_TIE = 1e-6  # nats
+
+FloatTable = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
-class SharedSet(DroppedSet):
-    """A set that reports share, and the `bins` that are dropped.
+def found_sets(source: ReportSource, z: FloatArray, n: int) -> tuple[list[DroppedSet], float]:
+    """Return the sets that reports share, and ln p of the first one, by a sample of the n reports.
 
-    `raised` is what malicious reports added to it, `malicious` the least number of these by it, and
-    `dropped` the number of reports in the bins. The set is decided if the bins are far too full
-    and it is certain that reports raise it.
+    z are the estimates of all items. A set is searched among the reports that those before it do
+    not drop. One pass, and memory for at most 2^18 reports.
     """
-
-    raised: RaisedSet
-    malicious: float
-    is_decided: bool
-    dropped: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class SharedSets:
-    """The sets, those whose reports are dropped first, and the tally of the other reports.
-
-    `log_p` is ln p of the pairs of the first set.
-    """
-
-    decided: tuple[SharedSet, ...]
-    undecided: tuple[SharedSet, ...]
-    tally: Tally
-    log_p: float
-
-
-def shared_sets(source: ReportSource, tally: Tally) -> SharedSets:
-    """Return the sets among all reports, of this tally. Up to four passes for each set."""
-    oracle = source.oracle
-    decided: list[SharedSet] = []
-    undecided: list[SharedSet] = []
-    searched = np.zeros(oracle.domain_size, np.bool_)
-    log_p = 0.0
-    for _ in range(THRESHOLDS.rounds):
-        order = np.argsort(-tally.counts(oracle), kind="stable")
-        items = order[~searched[order]][: THRESHOLDS.pair_items]
-        counts = total_over_passing(source, partial(Sample.pair_counts, items=items), decided)
-        scores = pair_scores(counts, oracle)
-        members, score = best_set(scores)
-        if not searched.any():
-            log_p = _log_p_of_pairs(oracle, counts, scores, members)
-        if score <= THRESHOLDS.suspicious:
+    oracle, first = source.oracle, 0.0
+    items = np.sort(np.argsort(-z, kind="stable")[: THRESHOLDS.pair_items])
+    words = source.total(partial(_words, items=items, n=n))
+    sets, free = list[DroppedSet](), np.ones(items.size, np.bool_)
+    for number in range(THRESHOLDS.rounds):
+        if np.count_nonzero(free) < _LEAST or not words.size:
             break
-        best = _tested(source, decided, items, members)
-        searched[best.items] = True
-        if not best.is_decided:
-            undecided.append(best)
-            continue
-        passing = total_over_passing(source, Sample.tally, [*decided, best])
-        decided.append(replace(best, dropped=tally.n - passing.n))
-        tally = passing
-    return SharedSets(tuple(decided), tuple(undecided), tally, log_p)
+        search = SetSearch(oracle, words, z[items])
+        members, value = search.best(free)
+        first = first if number else min(-value, 0.0)
+        others = np.setdiff1d(np.flatnonzero(free), members)[: members.size]
+        # All sets of items stand out in reports of unusual sizes.
+        usual = search.value(others) if others.size > 1 else 0.0
+        if value <= max(THRESHOLDS.suspicious, 2 * usual):
+            break
+        hits = np.bitwise_count(words & _mask(members))
+        bins = _dropped(oracle, np.bincount(hits, minlength=members.size + 1))
+        sets.append(DroppedSet(items[members], bins))
+        free[members] = False
+        words = words[~bins[hits]]
+    return sets, first
 
 
-def _log_p_of_pairs(
-    oracle: FrequencyOracle, counts: Int64Array, scores: FloatArray, members: Int64Array
-) -> float:
-    """Return ln p of a set or of the pair that stands out most, whichever is less likely."""
-    z = (np.diag(counts)[:-1] / counts[-1, -1] - oracle.q) / (oracle.p - oracle.q)
-    log_p = 0.0
-    pair = np.array(np.unravel_index(np.abs(scores).argmax(), scores.shape))
-    for items in (members, pair):
-        if np.unique(items).size > 1:
-            places = np.append(items, len(scores))
-            pairs, price = (
-                counts[np.ix_(places, places)],
-                log_choose(oracle.domain_size, items.size),
-            )
-            log_p = min(log_p, log_p_of_set(oracle, z[items], pairs, price=price))
-    return log_p
+def _dropped(oracle: FrequencyOracle, observed: Int64Array) -> BoolArray:
+    """Return the bins that are dropped: far too full, of a set that reports raise for certain.
 
-
-def _tested(
-    source: ReportSource, decided: list[SharedSet], items: Int64Array, members: Int64Array
-) -> SharedSet:
-    """Return the test of a set, or of the set with the items that its reports raise too.
-
-    `members` are the places of the set among the items.
+    `observed[k]` reports support k of its items. None is if half of the honest reports would be.
     """
-
-    def test(chosen: BoolArray) -> tuple[Int64Array, SharedSet, float]:
-        measure = partial(hits_by_item, items=items, members=chosen)
-        hits = total_over_passing(source, measure, decided)
-        return hits, *_test(source.oracle, items[chosen], hits[:, -1])
-
-    chosen = np.isin(np.arange(items.size), members)
-    hits, narrow, narrow_score = test(chosen)
-    if not narrow_score:
-        return narrow
-    wider = chosen | _raised(hits, narrow.bins)
-    # Reports of a fixed size that support all items but one have no law.
-    limit = source.oracle.domain_size - 2 if source.oracle.fixed_size else MOST_ITEMS
-    if wider.sum() > min(MOST_ITEMS, limit) or (wider == chosen).all():
-        return narrow
-    _, wide, wide_score = test(wider)
-    # A wide set decides only if its histogram is explained: innocent items may be in it.
-    wide_decides = wide.is_decided and wide.raised.spread < _EXPLAINED
-    if wide_decides != narrow.is_decided:
-        return wide if wide_decides else narrow
-    return wide if wide_score > narrow_score else narrow
-
-
-def _test(
-    oracle: FrequencyOracle, items: Int64Array, observed: Int64Array
-) -> tuple[SharedSet, float]:
-    """Return the test of a set of which `observed[k]` reports support k items, and its score.
-
-    The score is 0 unless the bins are far too full, and few honest reports are in them.
-    """
-    laws = set_laws(oracle, items.size)
+    laws, raised = set_laws(oracle, observed.size - 1), RaisedSet.of(oracle, observed)
     bins, score = excess_bins(observed, laws, THRESHOLDS.set_excess)
-    if laws[0, bins].sum() > THRESHOLDS.honest_loss or score <= THRESHOLDS.set_score:
-        score = 0.0
-    raised = RaisedSet.of(oracle, items, observed)
-    is_decided = score > 0 and raised.is_certain
-    return SharedSet(items, bins, raised, least_of_set(oracle, observed), is_decided), score
+    is_lost = laws[0, bins].sum() > THRESHOLDS.honest_loss
+    if is_lost or score <= THRESHOLDS.set_score or not raised.is_certain:
+        bins[:] = False
+    return bins
 
 
-def _raised(hits: Int64Array, bins: BoolArray) -> BoolArray:
-    """Return the items that reports in the bins support more often than others, by 5 deviations."""
-    inside, outside = hits[bins].sum(axis=0), hits[~bins].sum(axis=0)
-    n_in, n_out = np.maximum([inside[-1], outside[-1]], 1)
-    share = (inside + outside)[:-1] / (n_in + n_out)
-    deviation = np.sqrt(share * (1 - share) * (1 / n_in + 1 / n_out))
-    gap = inside[:-1] / n_in - outside[:-1] / n_out
-    return gap > THRESHOLDS.raised * deviation
+def _words(sample: Sample, *, items: Int64Array, n: int) -> UInt64Array:
+    """Return which of up to 64 items a report supports, as bits of a word for each of n reports.
 
-
-def pair_scores(pairs: Int64Array, oracle: FrequencyOracle) -> FloatArray:
-    """Return the excess of each pair over honest reports, in standard deviations, less the median.
-
-    `pairs`, (m + 1, m + 1), counts the reports that support both of two items; index m stands for
-    no condition. An honest report supports both items with a probability that depends on whether
-    its user holds one of them. The median is subtracted because reports of unusual sizes move all
-    pairs alike. The diagonal is zero.
+    Of many reports every word is that of one among equally many that follow each other.
     """
-    n = float(pairs[-1, -1])
-    m = len(pairs) - 1
-    if n < 1 or m < 2:
-        return np.zeros((m, m))
-    share = np.diag(pairs)[:-1] / n
-    p, q = oracle.p, oracle.q
-    frequencies = (share - q) / (p - q)
-    own_and_other = p * other_items_laws(oracle, 1)[0][1]
-    two_others = float(set_laws(oracle, 2)[0, 2])
-    deviations = np.sqrt(share * (1 - share))
-    holders = np.add.outer(frequencies, frequencies)
-    honest = own_and_other * holders + two_others * (1 - holders)
-    scale = np.outer(deviations, deviations)
-    scores = np.divide(
-        math.sqrt(n) * (pairs[:-1, :-1] / n - honest), scale, out=np.zeros((m, m)), where=scale > 0
-    )
-    scores -= np.median(scores[~np.eye(m, dtype=np.bool_)])
-    np.fill_diagonal(scores, 0)
-    return scores
+    size = min(n, _SAMPLED)
+    last = np.arange(len(sample) if sample.multiplicities is None else sample.n)
+    words = np.zeros(size, np.uint64)
+    places = (sample.first + last) * size // max(n, 1)
+    rows, places = np.unique(places, return_index=True)[::-1]
+    if sample.multiplicities is not None:
+        rows = np.searchsorted(np.cumsum(sample.multiplicities), rows, "right")
+    bits = np.zeros((rows.size, _WORD), np.bool_)
+    bits[:, : items.size] = sample.oracle.supports(sample.reports[rows], items)
+    words[places] = np.packbits(bits, axis=1, bitorder="little").view("<u8")[:, 0]
+    return words
 
 
-def best_set(scores: FloatArray) -> tuple[Int64Array, float]:
-    """Return the set of 3 to 24 items, at most half of them, with the best score, and its score.
+class SetSearch:
+    """The search among m <= 64 items of estimates z, of which word i has those of report i."""
 
-    `scores` is symmetric with a zero diagonal. A set of t of the m items whose pairs sum to s
-    standard deviations scores s^2/2 - ln C(m, t): its log-likelihood gain less the log of the
-    number of choices. The sets are those that grow from each item by the one whose pairs with the
-    set sum to most. Without a set of a positive sum the result is empty, and scores 0.
+    def __init__(self, oracle: FrequencyOracle, words: UInt64Array, z: FloatArray) -> None:
+        self._oracle, self._words, self._z = oracle, words, z
+        bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        self._lines = counting.packed_lines(bits[:, : z.size].T.astype(np.bool_))
+        self._most = min(MOST_ITEMS, oracle.domain_size - 2)
+        self.pairs, self.triples = self._moments()
+
+    def best(self, free: BoolArray) -> tuple[Int64Array, float]:
+        """Return the set of free items with the most evidence, in nats less its price."""
+        grown = {members: score for score, members in self._grown(np.flatnonzero(free))}
+        likely = sorted(grown, key=lambda each: -grown[each])[:_VALUED]
+        values = {each: self.value(np.array(each)) for each in likely}
+        starts = likely[:_CLIMBED] + sorted(values, key=lambda each: -values[each])[:_CLIMBED]
+        climbed = [self._climbed(np.array(each), values[each], free) for each in {*starts}]
+        return max(climbed, key=lambda pair: pair[1], default=(np.empty(0, np.int64), 0.0))
+
+    def _moments(self) -> tuple[FloatTable, FloatTable]:
+        """Return the sums of products of two and three items' bits less q, in deviations.
+
+        Products with one item twice are 0. The median pair is taken off: reports of unusual sizes
+        move all of them alike.
+        """
+        q, n, m, lines = self._oracle.q, max(self._words.size, 1), self._z.size, self._lines
+        pairs = counting.joint_counts(lines, lines).astype(np.float64)
+        triples = np.zeros((m, m, m))
+        for u in range(m - 2):
+            rest = lines[u + 1 :]
+            triples[u, u + 1 :, u + 1 :] = counting.joint_counts(rest & lines[u], rest)
+        triples += triples.transpose(1, 0, 2) + triples.transpose(1, 2, 0)
+        single = pairs.diagonal()
+        of_two = pairs[:, :, None] + pairs[:, None] + pairs
+        of_one = single[:, None, None] + single[:, None] + single
+        triples += q**2 * of_one - q * of_two - q**3 * n
+        pairs = pairs - q * (single[:, None] + single) + q**2 * n
+        others = ~np.eye(m, dtype=np.bool_)
+        pairs = (pairs - np.median(pairs[others])) * others
+        triples *= others[:, :, None] & others[:, None] & others
+        v = q * (1 - q)
+        scaled = pairs / (n**0.5 * v), triples / (n**0.5 * v**1.5)
+        return scaled[0].astype(np.float32), scaled[1].astype(np.float32)
+
+    def _grown(self, items: Int64Array) -> Iterator[tuple[float, tuple[int, ...]]]:
+        """Yield scores and sets of these items that grow from each of them, and from triples."""
+        m = items.size
+        pairs = self.pairs[np.ix_(items, items)]
+        triples = self.triples[np.ix_(items, items, items)]
+        i, each = np.arange(m), np.eye(m, dtype=np.bool_)
+        ordered = (i[:, None, None] < i[:, None]) & (i[:, None] < i)
+        for sign in (1, -1):
+            tensor = sign * triples
+            order = np.argsort(-np.where(ordered, tensor, -np.inf), axis=None)
+            u, v, w = np.unravel_index(order[: min(_TRIPLES, math.comb(m, 3))], tensor.shape)
+            slopes = np.broadcast_to(sign * pairs, (m, m, m))
+            yield from _sets(items, each, slopes, None)
+            slopes = tensor[u] + tensor[v] + tensor[w]
+            yield from _sets(items, each[u] | each[v] | each[w], slopes, tensor)
+
+    def value(self, members: Int64Array) -> float:
+        """Return the evidence of a set, less its price."""
+        return float(self._values(self._observed(members), members.size, self._holders(members)))
+
+    def _observed(self, members: Int64Array) -> Int64Array:
+        """Return how many sampled reports support k of the members."""
+        hits = np.bitwise_count(self._words & _mask(members))
+        return np.bincount(hits, minlength=members.size + 1)
+
+    def _holders(self, members: Int64Array) -> float:
+        return float(np.maximum(self._z[members], 0).sum())
+
+    def _values(self, observed: Int64Array, t: int, holders: FloatArray | float) -> FloatArray:
+        price = log_choose(self._oracle.domain_size, t)
+        return -log_p_of_set(self._oracle, holders, observed, price=price)
+
+    def _climbed(
+        self, members: Int64Array, value: float, free: BoolArray
+    ) -> tuple[Int64Array, float]:
+        """Return the set that is reached by adding or dropping one item at a time."""
+        while True:
+            changed = self._changed(members, free)
+            best = int(changed.argmax())
+            if changed[best] <= value + _TIE:
+                return members, value
+            members, value = np.setxor1d(members, best), float(changed[best])
+
+    def _changed(self, members: Int64Array, free: BoolArray) -> FloatArray:
+        """Return the evidence of the set with each of the m items more, or less if it is in it."""
+        t, values = members.size, np.full(self._z.size, -np.inf)
+        hits = np.bitwise_count(self._words & _mask(members))
+        levels = counting.packed_lines(hits == np.arange(t + 1, dtype=np.uint8)[:, None])
+        total = np.bincount(hits, minlength=t + 1)
+        support = counting.joint_counts(self._lines, levels)
+        more = np.zeros((self._z.size, t + 2), np.int64)
+        more[:, :-1] += total - support
+        more[:, 1:] += support
+        less = (total - support)[members, :-1] + support[members, 1:]
+        holders, z = self._holders(members), np.maximum(self._z, 0)
+        others = np.setdiff1d(np.flatnonzero(free), members)
+        if t < self._most:
+            values[others] = self._values(more[others], t + 1, holders + z[others])
+        if t > 2:
+            values[members] = self._values(less, t - 1, holders - z[members])
+        return values
+
+
+def _mask(members: Int64Array) -> np.uint64:
+    return np.bitwise_or.reduce(np.uint64(1) << members.astype(np.uint64))
+
+
+def _sets(
+    items: Int64Array, inside: BoolArray, slopes: FloatTable, tensor: FloatTable | None
+) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield for each of n sets `inside` of the m items the best one that grows from it, with its
+    score.
+
+    An item joins whose pairs, or triples, with the set sum to most: `slopes`, (n, m, m), are the
+    scores of two items summed over the set, of pairs those alone. A set of t items that sum to s
+    deviations scores s^2/2 - ln C(m, t).
     """
-    m = len(scores)
-    rows, best = np.arange(m), (np.empty(0, np.int64), 0.0)
-    sums, totals = scores.copy(), np.zeros(m)
-    sums[rows, rows] = -np.inf
-    order = rows[:, None]
-    for t in range(2, min(MOST_ITEMS, max(m // 2, _LEAST), m - 2) + 1):
-        added = sums.argmax(axis=1)
+    order, (n, m) = 2 if tensor is None else 3, inside.shape
+    rows, inside = np.arange(n), inside.copy()
+    sums = np.einsum("nu,nux->nx", inside.astype(np.float32), slopes) / (order - 1)
+    totals = (sums * inside).sum(axis=1) / order
+    scores, best = np.full(n, -np.inf), inside.copy()
+    for t in range(int(inside[0].sum()) + 1, min(MOST_ITEMS, m - 1) + 1):
+        added = np.where(inside, -np.inf, sums).argmax(axis=1)
         totals += sums[rows, added]
-        sums += scores[added]
-        sums[rows, added] = -np.inf
-        order = np.column_stack([order, added])
-        first = int(totals.argmax())
-        s = max(float(totals[first]), 0.0) / math.sqrt(math.comb(t, 2))
-        score = s * s / 2 - log_choose(m, t)
-        if t >= _LEAST and score > best[1]:
-            best = np.sort(order[first]), score
-    return best
+        sums += slopes[rows, added]
+        inside[rows, added] = True
+        if tensor is not None:
+            slopes += tensor[added]
+        score = np.maximum(totals, 0) ** 2 / (2 * math.comb(t, order)) - log_choose(m, t)
+        higher = score > scores
+        scores[higher], best[higher] = score[higher], inside[higher]
+    for score, members in zip(scores.tolist(), best, strict=True):
+        yield score, tuple(items[members].tolist())
