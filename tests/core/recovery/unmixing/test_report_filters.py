@@ -17,6 +17,7 @@ from ldprecover import (
     frequency_oracle,
     project_simplex,
 )
+from ldprecover.crafting import crafter_of
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery import recover
 from ldprecover.recovery.unmixing import NoisyEstimates, filter_reports
@@ -133,6 +134,16 @@ def test_unfilterable_reports_all_pass_with_a_note(oracle: FrequencyOracle) -> N
     result, *_ = round.unmixed()
     assert result.genuine == pytest.approx(round.estimates)
     assert f"No reports were filtered: {unfit(oracle)}." in result.notes
+
+
+def test_least_share_of_a_fixed_size_is_not_above_the_truth() -> None:
+    """The items that are no targets are found too, in the reports that pass without targets."""
+    oracle, rng = frequency_oracle("ss", 2.0, 27), np.random.default_rng(1)
+    targets = np.array([1, 4, 8, 11, 12, 21, 24, 25])
+    genuine = oracle.perturb(rng.integers(27, size=40_000), rng)
+    malicious = crafter_of(oracle).craft(np.tile(targets, (2_000, 1)), rng)
+    estimates = filter_reports(ReportSource(oracle, np.concatenate([genuine, malicious])))
+    assert 0 < estimates.malicious < 2_000
 
 
 def test_error_without_reports() -> None:

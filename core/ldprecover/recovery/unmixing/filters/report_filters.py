@@ -75,7 +75,9 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     if sets:
         holders, price = np.maximum(z[sets[0].items], 0).sum(), sets[0].price(oracle)
         log_p = float(log_p_of_set(oracle, holders, observed[0], price=price))
-    malicious = max([0.0, *(least_of_set(oracle, each) for each in observed)])
+    # Under a fixed size, reports that pass the first set miss numbers of the items of the others.
+    whole = observed if oracle.fixed_size is None else observed[:1]
+    malicious = max([0.0, *(least_of_set(oracle, each) for each in whole)])
     if oracle.fixed_size is None:
         log_p = min(log_p, log_p_of_sizes(sizes, law))
         malicious = max(malicious, least_number(law[None], sizes))
