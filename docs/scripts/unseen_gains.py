@@ -43,5 +43,5 @@ if __name__ == "__main__":
     seeds = range(int((sys.argv[1:] or ["10"])[0]))
     for n in (60_000, 400_000):
         for cell in CELLS:
-            seen = [sum(probability(*cell, n, s, i) >= 0.9 for i in seeds) for s in LIMITS]
-            sys.stdout.write(f"{n} {cell} {seen}\n")
+            numbers = [sum(probability(*cell, n, s, i) >= 0.9 for i in seeds) for s in LIMITS]
+            sys.stdout.write(f"{n} {cell} {numbers}\n")

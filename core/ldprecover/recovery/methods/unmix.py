@@ -127,8 +127,8 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     eta = max(1 / honest - 1, 0.0) if attacked else 0.0
     beta = 0.0
     if evidence.p_value < LEVEL:
-        seen = max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n))
-        beta = min(max(seen, _proven(oracle, inputs.poisoned, n)), 1.0)
+        shown = max(estimates.malicious / n, least_by_shift(oracle, inputs.poisoned, n))
+        beta = min(max(shown, _proven(oracle, inputs.poisoned, n)), 1.0)
     total, of_item = estimates.further
     if total:
         notes.append(_SEVERAL)
