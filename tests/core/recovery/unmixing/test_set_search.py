@@ -30,7 +30,7 @@ CANCEL = Cancel(TARGETS)
     "attack", [MGA(TARGETS), CANCEL, APA2(TARGETS, rate=0.7)], ids=lambda a: a.name
 )
 def test_exactly_the_targets_are_found(oracle: FrequencyOracle, attack: Attack) -> None:
-    """With evidence beyond 20 nats: none of 390 clean rounds had 4."""
+    """With evidence beyond 20 nats, as strong as of one clean round in 10^8."""
     round = play(oracle, 0.9 ** np.arange(D), N, attack, m=3_000)
     (first, *_), log_p = found_sets(ReportSource(oracle, round.data), round.estimates, N + 3_000)
     assert tuple(first.items) == TARGETS
