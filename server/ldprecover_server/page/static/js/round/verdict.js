@@ -59,7 +59,8 @@ export function strongest(verdict, { proven, conclusions, alarms }) {
 function certainty(verdict) {
   const { attack_probability: p, unseen } = verdict;
   if (p === null) return null;
-  if (!isSeen(verdict)) return unseen?.[0] && `unseen: up to ${Math.ceil(100 * unseen[0].gain)} points`;
+  if (!isSeen(verdict))
+    return unseen?.[0] && `unseen: up to ${Math.ceil(100 * unseen[0].gain)} points`;
   const text = p > 0.995 ? "above 99 %" : percent(p, 0);
   return `attack probability ${text}`;
 }
