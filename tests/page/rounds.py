@@ -19,7 +19,7 @@ CITIES = (
     "Lima",
     MARKUP,
     '=HYPERLINK("x")',
-    *map("town {}".format, range(16)),
+    *map("town {}".format, range(18)),
 )
 
 

@@ -380,7 +380,7 @@ def test_long_method_can_be_cancelled(visitor: Visitor, attacked: dict[str, Any]
 def test_truth_stays_in_browser(
     visitor: Visitor, server: ServerProcess, attacked: dict[str, Any], tmp_path: Path
 ) -> None:
-    truth = shares(24)
+    truth = shares(26)
     file = tmp_path / "truth.csv"
     with file.open("w", newline="") as out:
         csv.writer(out).writerows(
@@ -397,7 +397,7 @@ def test_truth_stays_in_browser(
     sent: list[str] = []
     page.on("request", lambda request: sent.append(f"{request.url} {request.post_data}"))
     page.get_by_label("Truth file").set_input_files(file)
-    page.get_by_text("24 items read. 1 label of the file is no item").wait_for()
+    page.get_by_text("26 items read. 1 label of the file is no item").wait_for()
     for name in ("best estimate", "ldprecover", "norm-sub"):
         wait_for_recovery(page, name)
     page.locator(f"button[aria-label='CSV: {NUMBERS}']:enabled").wait_for()
@@ -500,7 +500,7 @@ def test_invalid_address_shows_defaults(
 ) -> None:
     page = visitor.open(f"#/rounds/{attacked['name']}?sort={name}&with={name}&top={name}&eta=1e999")
     assert len(table(page)) > 10
-    page.get_by_role("button", name="Show all 24 items").click()
+    page.get_by_role("button", name="Show all 26 items").click()
     assert page.get_by_label("Sort by").input_value() == "estimate"
     assert page.get_by_text("This page failed").count() == 0
     page = visitor.open(f"#/plan?solve={name}&attacker={name}")

@@ -73,7 +73,7 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
         expect(card(page, name)).to_contain_text(f"{MARKUP} 0 40\u00a0%")
     expect(card(page, opened["name"]).get_by_role("img")).to_have_count(0)
     expect(card(page, opened["name"])).to_contain_text("4,400 reports, open since")
-    expect(card(page, opened["name"])).to_contain_text("OUE · ε = 3 · 24 items")
+    expect(card(page, opened["name"])).to_contain_text("OUE · ε = 3 · 26 items")
     assert {url.rpartition("/")[2].partition("?")[0] for url in visitor.requests} & {
         "alarms",
         "recover",

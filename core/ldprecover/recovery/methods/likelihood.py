@@ -115,7 +115,10 @@ def _weight_sums_of_reports(sample: Sample, *, f: FloatArray) -> FloatArray:
 def _weight_sums(oracle: FrequencyOracle, packed: UInt8Array, f: FloatArray) -> FloatArray:
     """Return the same from packed support bits, in single precision."""
     bits = np.unpackbits(packed, axis=1, count=oracle.domain_size).astype(np.float32)
-    weights = 1 / (1 + _lift(oracle) * (bits @ f.astype(np.float32)).astype(np.float64))
+    # OpenBLAS computes beyond short rows and discards the result, whose flag is no error.
+    with np.errstate(invalid="ignore"):
+        masses = (bits @ f.astype(np.float32)).astype(np.float64)
+    weights = 1 / (1 + _lift(oracle) * masses)
     return np.append(weights.astype(np.float32) @ bits, weights.sum())
 
 

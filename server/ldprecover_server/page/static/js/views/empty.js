@@ -7,7 +7,7 @@ import { askForKey, failure } from "../key.js";
 import { go } from "../router.js";
 
 const DISHES =
-  "soup salad pasta pizza rice curry tacos sushi ramen falafel burger fries kebab dumplings paella pancakes stew pie noodles risotto".split(
+  "soup salad pasta pizza rice curry tacos sushi ramen falafel burger fries kebab dumplings paella pancakes stew pie noodles risotto omelette sandwich burrito gnocchi lasagne pho bibimbap couscous gyoza samosa".split(
     " ",
   );
 const RAISED = [13, 15, 17];
@@ -42,7 +42,7 @@ export function firstSteps() {
     h(
       "p",
       {},
-      "The sample round has 5,000 simulated users who choose among 20 dishes, and 500 malicious reports that raise three of them. See whether this page finds out.",
+      "The sample round has 5,000 simulated users who choose among 30 dishes, and 500 malicious reports that raise three of them. See whether this page finds out.",
     ),
     h(
       "div",
