@@ -30,10 +30,8 @@ _WORD = 64
 _SAMPLED = 1 << 18  # reports among which sets are searched; the evidence is of all
 _LEAST = 4  # items among which a set is searched
 _TRIPLES = 400  # from which sets grow, for each sign
-_VALUED, _CLIMBED = (
-    40,
-    4,
-)  # sets of the highest scores: those whose evidence is computed, and climbs
+_VALUED = 40  # sets of the highest scores, whose evidence is computed
+_CLIMBED = 4  # sets of the most evidence, from which the search climbs
 _TIE = 1e-6  # nats
 
 FloatTable = NDArray[np.float32]
