@@ -124,7 +124,7 @@ format: $(QUICK_TOOLS)
 check: lint install
 	$(PRETTIER) --check
 	$(BIN)/python -m pip check --disable-pip-version-check
-	$(BIN)/deptry core interface cluster client attacker experiments server cli
+	$(BIN)/deptry core interface client attacker experiments server cli
 	$(BIN)/mypy
 	$(MAKE) --no-print-directory docs
 
@@ -184,7 +184,7 @@ PART := $(LOCK) --constraint requirements.lock
 
 lock:
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
-	$(LOCK) --extra all --extra cluster --extra experiments --group test --group check --group build \
+	$(LOCK) --extra all --extra experiments --group test --group check --group build \
 		--output-file requirements.lock pyproject.toml
 	$(PART) --group quick --output-file tests/quick.lock pyproject.toml
 	$(PART) --group build --output-file deploy/build.lock pyproject.toml

@@ -18,7 +18,7 @@ found() { # what runs as this version, if anything does: a shim may be there for
 smoke() { # runs tests/smoke.py on this Python with the lowest versions
     pins=.venv-lowest/requirements.txt
     uv venv --quiet --clear --python "$1" .venv-lowest &&
-        uv pip compile --quiet --resolution lowest-direct --python "$1" --extra all --extra cluster --extra experiments \
+        uv pip compile --quiet --resolution lowest-direct --python "$1" --extra all --extra experiments \
             --output-file "$pins" pyproject.toml &&
         uv pip install --quiet --python .venv-lowest/bin/python --requirement "$pins" &&
         uv pip install --quiet --python .venv-lowest/bin/python --no-deps --editable . &&

@@ -22,7 +22,6 @@ PACKAGES = (
     "ldprecover_attacker",
     "ldprecover_server",
     "ldprecover_cli",
-    "ldprecover_cluster",
     "ldprecover_experiments",
 )
 SKIPPED = ("__main__", ".env", ".versions.")

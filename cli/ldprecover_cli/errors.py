@@ -85,15 +85,15 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
 
 @contextmanager
 def new_file(file: Path, permissions: int = 0o666) -> Iterator[TextIO]:
-    """Yield a new file for text in UTF-8; delete it if the block raises or the disk is full."""
-    with file_errors("write", file):
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as stream:
-                yield stream
-        except BaseException:
-            file.unlink(missing_ok=True)
-            raise
+    """Yield a new file for text in UTF-8, which has its name only after the block."""
+    from ldprecover_client.whole_files import whole_file
+
+    with (
+        file_errors("write", file),
+        whole_file(file, permissions) as partial,
+        partial.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        yield stream
 
 
 def check_new(file: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.ledger import *
     from ldprecover_client.population import *
     from ldprecover_client.progress import *
+    from ldprecover_client.report_files import *
     from ldprecover_client.reporter import *
     from ldprecover_client.retries import *
 
@@ -28,12 +29,13 @@ _MODULES = {
     "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "
     "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InsecureTransportWarning "
-    "InvalidAnswerError LedgerError LimitError RefusedError ServerError UnansweredError "
-    "UnknownItemError UnknownProtocolError",
+    "InvalidAnswerError LedgerError LimitError RefusedError ReportFileError ServerError "
+    "UnansweredError UnknownItemError UnknownProtocolError",
     "http": "Client",
     "ledger": "Entry Ledger",
     "population": "FormPopulation Population",
     "progress": "progress_bar",
+    "report_files": "ReportFile report_source write_report_file",
     "reporter": "Receipt Reporter",
     "retries": "Retries",
 }

@@ -48,6 +48,10 @@ class DatasetError(CallerError, ValueError):
     """A file does not contain items and counts; the message names the place and reason."""
 
 
+class ReportFileError(CallerError, ValueError):
+    """A file of reports is damaged, belongs to another round, or needs pyarrow."""
+
+
 class LimitError(ClientError):
     """A privacy limit of the user forbids this report. Nothing was perturbed or sent."""
 

@@ -324,7 +324,7 @@ def _chosen(first: Row, rows: Iterator[Row], at: Sequence[int], skip: int = 0) -
 def _parquet(path: Path) -> Table:
     if find_spec("pyarrow") is None:
         raise DatasetError(
-            f"{path} is a Parquet file, which needs pyarrow: pip install 'ldprecover[experiments]'"
+            f"{path} is a Parquet file, which needs pyarrow: pip install 'ldprecover[parquet]'"
         )
     from pyarrow import ArrowException, parquet
 

@@ -15,8 +15,8 @@ honest users although some reports are malicious:
 The oracles are GRR, OUE, OLH, SUE, SS, HR and LLH. `simulate` plays whole rounds with labelled
 items, attacks and recoveries; the distribution's entry point of that name provides it. Other
 packages of this distribution: `ldprecover_client` sends reports to a server and calls it,
-`ldprecover_attacker` has the attacks, `ldprecover_cluster` reads report datasets, and
-`ldprecover_server` is the server. This package needs numpy alone and does no I/O.
+`ldprecover_attacker` has the attacks, and `ldprecover_server` is the server. This package needs
+numpy alone and does no I/O.
 """
 
 from collections.abc import Callable

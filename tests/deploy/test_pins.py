@@ -16,7 +16,7 @@ from tests.deploy.tools import ROOT
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, GROUPS = PYPROJECT["project"], PYPROJECT["dependency-groups"]
 LOCK = "requirements.lock"
-WHOLE = ["all", "cluster", "experiments", "group test", "group check", "group build"]
+WHOLE = ["all", "experiments", "group test", "group check", "group build"]
 PARTS = {
     "tests/quick.lock": ["group quick"],
     "deploy/build.lock": ["group build"],

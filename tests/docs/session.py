@@ -212,10 +212,10 @@ def has_tools(page: Page | None = None) -> bool:
     is_javascript = page is not None and any(
         block.language == "javascript" for block in page.blocks
     )
-    writes_datasets = page is not None and any(
-        "file dataset " in block.text for block in page.blocks
+    writes_reports = page is not None and any(
+        "file reports " in block.text for block in page.blocks
     )
-    has_pyarrow = not writes_datasets or find_spec("pyarrow") is not None
+    has_pyarrow = not writes_reports or find_spec("pyarrow") is not None
     return has_pyarrow and all(
         map(shutil.which, ["bash", "curl", *(["node"] if is_javascript else [])])
     )

@@ -20,7 +20,7 @@ from tests.docs.test_pages import resolve
 
 import ldprecover
 from ldprecover import Estimates, RoundExport, RoundParameters, Tally
-from ldprecover_client import Client, Population, load_dataset
+from ldprecover_client import Client, Population, load_dataset, write_report_file
 
 OBJECTS = public_objects()
 PACKAGES = ("ldprecover", "ldprecover_client", "ldprecover_attacker", "ldprecover_experiments")
@@ -146,7 +146,7 @@ def reader(
     )
     path.write_text(json.dumps(export.to_dict()))
     names |= {"opened": opened, "oracle": oracle, "users": users, "values": users.values()}
-    names |= {"reports": reports, "more_reports": reports, "tally": tally}
+    names |= {"reports": reports, "more_reports": reports, "tally": tally, "export": export}
     names |= {"rng": np.random.default_rng(0), "frequencies": cities.frequencies}
     names |= {"estimates": Estimates.of(oracle, tally), "path": path}
     with client:
@@ -163,6 +163,7 @@ def test_example_runs(
     monkeypatch.chdir(tmp_path)
     Path("survey.csv").write_text("city\nReno\nTampa\nReno\n")
     Path("products.csv").write_text("Nr;Produkt\n1;Äpfel\n2;Birnen\n", encoding="cp1252")
+    write_report_file("cities.parquet", reader["export"], [reader["reports"].tobytes()])
     for example in examples(EXAMPLES[name]):
         program = example.replace("http://localhost:8000", reader["url"])
         code = compile(program, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -25,7 +25,7 @@ def test_examples_of_a_page_work(
     that sends requests has its own one running.
     """
     if not has_tools(page):
-        pytest.skip("the page's JavaScript needs Node, or its datasets pyarrow")
+        pytest.skip("the page's JavaScript needs Node, or its Parquet pyarrow")
     if not any(_REQUESTS.search(block.text) for block in page.blocks):
         Session(page, server, tmp_path, {}).run()
         return

@@ -32,7 +32,6 @@ PACKAGES = [
     import_module(name)
     for name in (
         "ldprecover",
-        "ldprecover_cluster",
         "ldprecover_client",
         "ldprecover_attacker",
         "ldprecover_experiments",
@@ -42,7 +41,7 @@ PACKAGES = [
 ]
 PUBLIC = {name for package in PACKAGES for name in package.__all__}
 _VARIABLES = re.compile("LDPRECOVER_[A-Z_]+")
-NOT_OURS = {"DeprecationWarning", "ETag", "NaN", "ldprecover.db", *GROUPS}
+NOT_OURS = {"DeprecationWarning", "ETag", "NaN", "ldprecover.db", "ldprecover.round", *GROUPS}
 
 
 def faults(check: Callable[[Page], Iterable[str]], pages: Iterable[Page] = PAGES) -> list[str]:

@@ -1,6 +1,6 @@
 """`file`: rounds in files, without a server."""
 
-from ldprecover_cli.file import dataset, recompute
+from ldprecover_cli.file import recompute, reports
 from ldprecover_cli.grammar import group
 
 app = group(
@@ -12,5 +12,5 @@ app = group(
     Example: ldprecover file recompute cities.json
     """,
     recompute=recompute.recompute,
-    dataset=dataset.dataset,
+    reports=reports.reports,
 )

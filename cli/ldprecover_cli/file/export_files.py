@@ -1,11 +1,9 @@
 """Reads and checks export files; writes them atomically and never over an existing file."""
 
-import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldprecover_cli.errors import UsageError, file_errors
+from ldprecover_cli.errors import UsageError, file_errors, new_file
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport
@@ -30,25 +28,18 @@ def read_export(file: Path) -> "RoundExport":
         raise UsageError(f"{file}: {error}") from error
 
 
+def is_parquet(file: Path) -> bool:
+    """Return whether the file begins as Parquet does. Raises UsageError if it cannot be read."""
+    from ldprecover_client.report_files import SIGNATURE
+
+    with file_errors("read", file), file.open("rb") as stream:
+        return stream.read(len(SIGNATURE)) == SIGNATURE
+
+
 def write_export(file: Path, export: dict[str, Any]) -> None:
     """Write an export to a new file in one step. Raises UsageError, also if the file exists."""
     import json
 
-    # Beside the file: links and renames need the same file system.
-    partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    with file_errors("write", file):
-        try:
-            with partial.open("x", encoding="utf-8") as stream:
-                json.dump(export, stream, ensure_ascii=False, allow_nan=False)
-                stream.write("\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-            try:
-                os.link(partial, file)  # unlike a rename, fails if another process made the file
-            except FileExistsError:
-                raise
-            except OSError:  # a file system without links
-                file.open("x").close()
-                partial.replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
+    with new_file(file) as stream:
+        json.dump(export, stream, ensure_ascii=False, allow_nan=False)
+        stream.write("\n")

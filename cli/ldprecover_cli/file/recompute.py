@@ -1,6 +1,5 @@
 """`file recompute`: estimate, recover and certify exported rounds offline."""
 
-import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import reduce
@@ -12,8 +11,7 @@ from warnings import catch_warnings, simplefilter
 from typer import Argument, Option
 
 from ldprecover_cli.errors import UsageError, check_items, check_new
-from ldprecover_cli.file.datasets import dataset_errors
-from ldprecover_cli.file.export_files import read_export, write_export
+from ldprecover_cli.file.export_files import is_parquet, read_export, write_export
 from ldprecover_cli.option_values import method_options, number_or_text, support_of
 from ldprecover_cli.options import (
     Canaries,
@@ -25,7 +23,7 @@ from ldprecover_cli.options import (
     RecoveryMethod,
     SupportFile,
 )
-from ldprecover_cli.output import JsonObject, note, print_json
+from ldprecover_cli.output import JsonObject, print_json
 from ldprecover_cli.result.certify import (
     Confidence,
     ItemSets,
@@ -35,12 +33,10 @@ from ldprecover_cli.result.certify import (
     Tops,
     questions_of,
 )
-from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from ldprecover import RoundExport
     from ldprecover.reports import ReportSource
-    from ldprecover_cluster import ReportDataset
 
 
 _RECOVERED = (
@@ -52,11 +48,11 @@ _RECOVERED = (
 
 def recompute(
     sources: Annotated[
-        list[str],
+        list[Path],
         Argument(
-            help="Files of `ldprecover round export`, or folders or URLs of `ldprecover file "
-            "dataset`; several of the same parameters are added.",
-            metavar="FILE|DATASET...",
+            help="Files of `ldprecover round export`, or of `ldprecover file reports`; several of "
+            "the same parameters are added.",
+            metavar="FILE...",
         ),
     ],
     *,
@@ -81,14 +77,6 @@ def recompute(
     ahead: Leads = None,
     top: Tops = None,
     mean_above: Means = None,
-    scheduler: Annotated[
-        str | None,
-        Option(
-            help="Scheduler of a Dask cluster whose workers read the datasets: tcp://HOST:PORT, or "
-            "tls://HOST:PORT with the certificates of Dask's own configuration.",
-            metavar="URL",
-        ),
-    ] = None,
     output: NewJsonFile = None,
 ) -> None:
     """Estimate and recover exported rounds without a server, and print the columns as JSON.
@@ -96,12 +84,12 @@ def recompute(
     It verifies the checksum first. The numbers equal the server's, to the last bit. Rounds of
     several servers are added, if their parameters are the same.
 
-    A method that uses reports gets only the counts of a file, and the reports of a dataset. Of GRR,
-    HR and LLH the file is enough: its counts are the histogram of the reports. A Dask cluster can
-    read the datasets; the numbers stay the same.
+    A method that uses reports gets them from a file of `ldprecover file reports`, and only the
+    counts of an export. Of GRR, HR and LLH the export is enough: its counts are the histogram of
+    the reports.
 
     With --malicious-share the field `certificate` is what `ldprecover result certify` states; for
-    the dataset of one closed round, what it states with --reports.
+    the reports of one closed round, what it states with --reports.
 
     Example: ldprecover file recompute cities.json
 
@@ -111,12 +99,14 @@ def recompute(
 
     Example: ldprecover file recompute north.json south.json
 
-    Example: ldprecover file recompute cities --method fiad --scheduler tcp://127.0.0.1:8786
+    Example: ldprecover file recompute cities.parquet --method fiad
     """
-    datasets = [] if all(map(_is_file, sources)) else _datasets(sources)
-    if scheduler is not None and not datasets:
-        raise UsageError("--scheduler needs a round's reports: name its dataset")
-    exports = [each.export for each in datasets] or [read_export(Path(each)) for each in sources]
+    from ldprecover_client import ReportFile, progress_bar, report_source
+
+    files = [ReportFile.open(path) for path in sources if is_parquet(path)]
+    if files and len(files) < len(sources):
+        raise UsageError("name either exports, or files that all have reports")
+    exports = [file.export for file in files] or [read_export(path) for path in sources]
     exported = reduce(add, exports)
     arguments = {
         "method": method,
@@ -135,10 +125,10 @@ def recompute(
         check_new(output)
     with ExitStack() as stack:
         reports = None
-        if datasets:
-            stack.enter_context(dataset_errors())
-            stack.enter_context(end_on_signals())
-            reports = _source(stack, datasets, exported, scheduler)
+        if files:
+            on_progress = stack.enter_context(progress_bar("reports of a pass"))
+            n = exported.tally.n
+            reports = report_source(files, progress=lambda _, read: on_progress(read, n))
         result = _columns(exported, target or [], canary or [], arguments, past, reports)
         if malicious_share is not None:
             fields = {
@@ -158,45 +148,6 @@ def recompute(
         print_json(result)
     else:
         write_export(output, result)
-
-
-def _is_file(source: str) -> bool:
-    return "://" not in source and not Path(source).is_dir()
-
-
-def _datasets(sources: Sequence[str]) -> "list[ReportDataset]":
-    """Return the datasets in folders or at URLs. Raises UsageError for files among them."""
-    if any(map(_is_file, sources)):
-        raise UsageError("name either files of exports or datasets, not both")
-    with dataset_errors():
-        from ldprecover_cluster import ReportDataset
-
-        return [ReportDataset.open(source) for source in sources]
-
-
-def _source(
-    stack: ExitStack,
-    datasets: "Sequence[ReportDataset]",
-    exported: "RoundExport",
-    scheduler: str | None,
-) -> "ReportSource":
-    """Return the source of all reports, whose counts are those of the export."""
-    from ldprecover_client import progress_bar
-    from ldprecover_cluster import DatasetSource, ReportDatasetError, connect
-
-    # Errors are raised once; Dask would also log each, in many lines.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    client = None if scheduler is None else stack.enter_context(connect(scheduler))
-    if client is not None and not client.nthreads():
-        note(f"The scheduler {scheduler} has no workers yet; waiting for them.")
-    on_progress = stack.enter_context(progress_bar("reports of a pass"))
-    source = DatasetSource(
-        datasets, client, progress=lambda _, read: on_progress(read, exported.tally.n)
-    )
-    # Anyone can compute a valid checksum, so the counts must equal those of the reports.
-    if source.tally() != exported.tally:
-        raise ReportDatasetError("the reports differ from the counts of their export")
-    return source
 
 
 def _columns(

@@ -29,7 +29,7 @@ def check_table_file(path: Path | None) -> None:
     if path.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--output takes a file that ends in .csv or .parquet, not {path}")
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise CommandError("Parquet needs pyarrow: pip install 'ldprecover[experiments]'")
+        raise CommandError("Parquet needs pyarrow: pip install 'ldprecover[parquet]'")
     check_new(path)
 
 

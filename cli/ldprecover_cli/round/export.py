@@ -16,7 +16,7 @@ def export(
 ) -> None:
     """Write a round's parameters, tally and checksum as one JSON file.
 
-    `ldprecover file recompute` reads it without a server; `ldprecover file dataset` writes the
+    `ldprecover file recompute` reads it without a server; `ldprecover file reports` writes the
     reports too.
 
     Example: ldprecover round export cities --output cities.json

@@ -8,7 +8,6 @@ place: the reports are read once, to count them, or never, where their tally is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -23,8 +22,6 @@ from ldprecover.types import Reports
 T = TypeVar("T")
 Measure = Callable[[Sample], T]
 """Measures a block of reports."""
-MeasureOf = Callable[[int, int], Measure[T]]
-"""Returns the measure of the rows from an index on, and of this many."""
 
 _CELLS = 1 << 22  # (report, item) pairs in a block: a block's support matrix takes 4 MB
 
@@ -40,11 +37,7 @@ class ReportSource:
     of such a histogram.
 
     After each block `progress` is called with the number of finished passes and the number of
-    reports read in this pass. A subclass that measures blocks elsewhere overrides `results`.
-    """
-
-    in_fragments = False
-    """Whether each pass reads fragments of the reports where they are measured, perhaps elsewhere.
+    reports read in this pass.
     """
 
     def __init__(
@@ -102,40 +95,29 @@ class ReportSource:
         the measure of an empty block. Raises ParameterError or ReportError for bytes that are not
         reports.
         """
-        return self._total(lambda first, n: measure)
-
-    def total_with(self, measure: Callable[[Sample, Any], T], values: np.ndarray) -> T:
-        """Return the sum of `measure(sample, values of its rows)`; element i is of row i."""
-
-        def of_rows(first: int, n: int) -> Measure[T]:
-            return partial(_with_values, measure, values[first : first + n], first)
-
-        return self._total(of_rows)
-
-    def tally(self) -> Tally:
-        """Return the tally of all the reports."""
-        return self.total(Sample.tally)
-
-    def results(self, measure_of: MeasureOf[T]) -> Iterator[tuple[int, T]]:
-        """Yield numbers of reports and their measured results, in order."""
-        arrays = self._reports() if callable(self._reports) else (self._reports,)
-        for block in blocks(self.oracle, arrays):
-            yield len(block), measure_of(block.first, len(block))(block)
-
-    def _total(self, measure_of: MeasureOf[T]) -> T:
         if not self.oracle.traits.histogram:
-            total: T | None = self._add(self.results(measure_of))
+            total: T | None = self._pass(measure)
             if total is None:
-                return measure_of(0, 0)(Sample(self.oracle, _no_reports(self.oracle)))
+                return measure(Sample(self.oracle, _no_reports(self.oracle)))
             return total
         if self._histogram is None:
-            tally = self._add(self.results(lambda first, n: Sample.tally))
+            tally = self._pass(Sample.tally)
             histogram = self._use_histogram(tally or Tally.empty(self.oracle.summary_size))
         else:
             histogram = self._histogram
             self._report_progress(histogram.n)
             self._passes += 1
-        return measure_of(0, len(histogram))(histogram)
+        return measure(histogram)
+
+    def total_with(self, measure: Callable[[Sample, Any], T], values: np.ndarray) -> T:
+        """Return the sum of `measure(sample, values of its rows)`; element i is of row i."""
+        return self.total(
+            lambda sample: measure(sample, values[sample.first :][: len(sample)]),
+        )
+
+    def tally(self) -> Tally:
+        """Return the tally of all the reports."""
+        return self.total(Sample.tally)
 
     def _use_histogram(self, tally: Tally) -> Sample:
         """Return the histogram of a tally, which takes the place of the reports."""
@@ -149,13 +131,17 @@ class ReportSource:
         self._histogram, self.n = Sample(oracle, reports, summary[distinct]), tally.n
         return self._histogram
 
-    def _add(self, results: Iterable[tuple[int, T]]) -> Any:
-        """Return the sum of the results of a pass; None without any."""
+    def _pass(self, measure: Measure[T]) -> T | None:
+        """Return the sum of the measured blocks of one pass; None without reports."""
         total: T | None = None
         read = 0
-        for n, result in results:
-            total = add_result(total, result)
-            read += n
+        for block in self._blocks():
+            result = measure(block)
+            if total is None:
+                total = result
+            else:
+                total += result  # type: ignore[operator]
+            read += len(block)
             self._report_progress(read)
         if self.n not in (None, read):
             raise ParameterError(
@@ -166,53 +152,36 @@ class ReportSource:
         self._passes += 1
         return total
 
+    def _blocks(self) -> Iterator[Sample]:
+        """Yield the reports in checked blocks of one size, whatever the sizes of the arrays."""
+        arrays = self._reports() if callable(self._reports) else (self._reports,)
+        size = max(1, _CELLS // self.oracle.domain_size)
+        first, rows = 0, 0
+        pending: list[Reports] = []  # arrays of `rows` reports, less than a block
+        for array in map(self.oracle.wire.rows, arrays):
+            start = 0
+            while rows + len(array) - start >= size:
+                stop = start + size - rows
+                yield self._checked([*pending, array[start:stop]], first)
+                first, start, pending, rows = first + size, stop, [], 0
+            if start < len(array):
+                pending.append(array[start:])
+                rows += len(array) - start
+        if rows:
+            yield self._checked(pending, first)
+
+    def _checked(self, arrays: list[Reports], first: int) -> Sample:
+        block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        try:
+            self.oracle.wire.check(block)
+        except ReportError as error:
+            position = None if error.position is None else first + error.position
+            raise ReportError(error.reason, position) from None
+        return Sample(self.oracle, block, first=first)
+
     def _report_progress(self, read: int) -> None:
         if self._progress is not None:
             self._progress(self._passes, read)
-
-
-def add_result(total: T | None, result: T) -> T:
-    """Return the sum plus one result, added in place if possible; None is the empty sum."""
-    if total is None:
-        return result
-    total += result  # type: ignore[operator]
-    return total
-
-
-def blocks(oracle: FrequencyOracle, arrays: Iterable[Reports], first: int = 0) -> Iterator[Sample]:
-    """Yield the reports of some arrays in checked blocks; `first` is the index of the first one."""
-    size = max(1, _CELLS // oracle.domain_size)
-    pending: list[Reports] = []
-    rows = 0  # of the pending arrays
-    for array in map(oracle.wire.rows, arrays):
-        start = 0
-        while rows + len(array) - start >= size:
-            stop = start + size - rows
-            yield _checked(oracle, [*pending, array[start:stop]], first)
-            first, start, pending, rows = first + size, stop, [], 0
-        if start < len(array):
-            pending.append(array[start:])
-            rows += len(array) - start
-    if rows:
-        yield _checked(oracle, pending, first)
-
-
-def _checked(oracle: FrequencyOracle, arrays: list[Reports], first: int) -> Sample:
-    block = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-    try:
-        oracle.wire.check(block)
-    except ReportError as error:
-        raise ReportError(
-            error.reason, None if error.position is None else first + error.position
-        ) from None
-    return Sample(oracle, block, first=first)
-
-
-def _with_values(
-    measure: Callable[[Sample, np.ndarray], T], values: np.ndarray, start: int, sample: Sample
-) -> T:
-    """Measure rows with their values; element i of `values` is of row start + i."""
-    return measure(sample, values[sample.first - start :][: len(sample)])
 
 
 def _no_reports(oracle: FrequencyOracle) -> Reports:

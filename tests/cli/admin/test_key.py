@@ -58,7 +58,7 @@ def test_writes_a_key_to_a_new_private_file(key: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["admin key create --output secret.key", "admin key list", "file dataset x --output x"]
+    "line", ["admin key create --output secret.key", "admin key list", "file reports x --output x"]
 )
 @pytest.mark.parametrize("empty", [False, True])
 def test_creates_no_database_and_no_file(run: Run, tmp_path: Path, line: str, empty: bool) -> None:

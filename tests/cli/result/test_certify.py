@@ -49,7 +49,7 @@ def test_certificate_as_json_is_the_servers(
 def test_recompute_from_reports_gives_the_servers_certificate(
     on_server: Run, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyarrow", reason="no dataset is written")
+    pytest.importorskip("pyarrow", reason="no file of reports is written")
     monkeypatch.setenv("LDPRECOVER_DATABASE_URL", server.database_url)
     opened = server.open_round("oue", 1.0, items=ITEMS)
     oracle, rng = OUE(1.0, 4), np.random.default_rng(1)
@@ -57,17 +57,18 @@ def test_recompute_from_reports_gives_the_servers_certificate(
     assert server.submit(opened["id"], pack(reports)).status_code == 202
     line = f"result certify {opened['name']} {QUESTIONS} --reports"
     assert "The round is open" in on_server(line).fails(1)
-    on_server(f"file dataset {opened['name']} --output open").succeeds()
-    opened_round = on_server(f"file recompute open {QUESTIONS}").json
+    on_server(f"file reports {opened['name']} --output open.parquet").succeeds()
+    opened_round = on_server(f"file recompute open.parquet {QUESTIONS}").json
     assert "needs the seed of one closed round" in opened_round["notes"][-1]
     offline = opened_round["certificate"]
     assert offline == on_server(f"result certify {opened['name']} {QUESTIONS} --json").json
     assert server.close_round(opened["id"]).status_code == 200
     published = on_server(f"{line} --json").json
     assert published["from_reports"]
-    on_server(f"file dataset {opened['name']} --output closed").succeeds()
+    on_server(f"file reports {opened['name']} --output closed").succeeds()
     assert on_server(f"file recompute closed {QUESTIONS}").json["certificate"] == published
-    from_counts = on_server(f"file recompute closed/_round.json {QUESTIONS}").json
+    on_server(f"round export {opened['name']} --output closed.json").succeeds()
+    from_counts = on_server(f"file recompute closed.json {QUESTIONS}").json
     assert from_counts["certificate"] == offline
     assert "All reports were read" in on_server(line).succeeds().words
 

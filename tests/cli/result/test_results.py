@@ -177,4 +177,4 @@ def test_recovery_is_written_for_data_frames(
         assert frame["item"].tolist() == expected["items"]
         assert frame["recovered"].tolist() == expected["recovered"]
     monkeypatch.setattr("ldprecover_cli.result.table_files.find_spec", lambda name: None)
-    assert "ldprecover[experiments]" in on_server(f"{line} -o other.parquet").fails(1)
+    assert "ldprecover[parquet]" in on_server(f"{line} -o other.parquet").fails(1)

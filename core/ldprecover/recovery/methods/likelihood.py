@@ -63,14 +63,13 @@ def expectation_maximisation(
     `start` is a distribution without zeros. A report is e^eps times as likely under an item it
     supports as under one it does not, so that a step is f(v) <- f(v) mean_z (1 + (e^eps - 1) 1[v in
     S(z)])/(1 + (e^eps - 1) f(S(z))). It stops when no item moves by more than `tolerance`. The only
-    pass over the reports packs their supports, d bits each, and these are held. Reports in
-    fragments are read again in each step, and none are held; a histogram is measured again.
+    pass over the reports packs their supports, d bits each, and these are held; a histogram is
+    measured again in each step.
 
     Raises ParameterError if there are no reports, or more than 2^32 bits to hold.
     """
     lift = _lift(source.oracle)
-    repeated = source.in_fragments or source.oracle.traits.histogram
-    packed = None if repeated else source.total(_packed_supports)
+    packed = None if source.oracle.traits.histogram else source.total(_packed_supports)
     f = start
     for step in range(1, iterations + 1):
         if packed is None:
