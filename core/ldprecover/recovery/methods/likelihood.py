@@ -73,7 +73,7 @@ def expectation_maximisation(
     f = start
     for step in range(1, iterations + 1):
         if packed is None:
-            sums = source.total(partial(_weight_sums_of_reports, f=f))
+            sums = source.total(partial(_weight_sums_of_histogram, f=f))
         else:
             sums = np.sum([_weight_sums(source.oracle, bits, f) for bits in packed], axis=0)
         n = source.n
@@ -100,7 +100,7 @@ def _packed_supports(sample: Sample) -> list[UInt8Array]:
     return [np.packbits(sample.supports(), axis=1)]
 
 
-def _weight_sums_of_reports(sample: Sample, *, f: FloatArray) -> FloatArray:
+def _weight_sums_of_histogram(sample: Sample, *, f: FloatArray) -> FloatArray:
     """Return the summed weights of the reports that support each item; the last entry is of all.
 
     A report's weight is 1/(1 + (e^eps - 1) f(S(z))).
