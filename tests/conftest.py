@@ -153,7 +153,8 @@ class ServerProcess(Calls):
             pytest.fail(
                 f"the server did not start (exit {self._process.wait()}):\n{self.log.read_text()}"
             )
-        self.url = next(word for word in self.lines[0].split() if word.startswith("http://"))
+        words = " ".join(self.lines).split()
+        self.url = next(word for word in words if word.startswith("http://"))
         # It listens before it prints: connections wait for it, nothing has to be polled. Without
         # TLS there is nothing to verify, and reading the authorities' certificates takes 20 ms.
         http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 from asyncio import create_task, gather, get_running_loop, wait
@@ -44,6 +45,8 @@ from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage
 from ldprecover_server.submissions import Submissions
 
+_log = logging.getLogger(__name__)
+
 _STARTS = 4
 """Requests other than submissions and health checks that start in one turn of the event loop: each
 takes a millisecond or more."""
@@ -63,8 +66,8 @@ def make_app(settings: Settings, storage: Storage, link_key: str | None, practic
 
     With `practice` it opens practice rounds too.
 
-    Its lifespan claims the database, runs the writer, the workers, verdicts and housekeeping, and
-    closes the storage. `app.state` has the parts.
+    Its lifespan waits for the database, claims it, runs the writer, the workers, verdicts and
+    housekeeping, and closes the storage. `app.state` has the parts.
     """
     metrics = Metrics()
     ingest = Ingest(
@@ -140,11 +143,17 @@ def make_app(settings: Settings, storage: Storage, link_key: str | None, practic
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state = app.state
+    stopping = threading.Event()
+    is_open = False
     try:
-        await to_thread.run_sync(_open, state.storage, state.metrics)
-    except BaseException:
-        state.storage.close()
-        raise
+        with _on_stop_signal(stopping.set):
+            is_open = await to_thread.run_sync(_open, state.storage, state.metrics, stopping)
+    finally:
+        if not is_open:
+            state.storage.close()
+    if not is_open:
+        yield  # the server stops before it serves
+        return
     state.ingest.start(get_running_loop())
     state.workers.start()
     housekeeping = create_task(Housekeeping(state.storage, state.metrics).run())
@@ -163,10 +172,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         await to_thread.run_sync(_close, state.ingest, state.storage)
 
 
-def _open(storage: Storage, metrics: Metrics) -> None:
-    storage.prepare(claim=True)
+def _open(storage: Storage, metrics: Metrics, stopping: threading.Event) -> bool:
+    """Return whether the storage is open: False if `stopping` is set first."""
+    is_open = storage.prepare_when_available(_log.warning, stopping, claim=True)
     # After the claim, whose connection does not count.
     storage.database.watch_pool(metrics.pool.inc, metrics.pool.dec)
+    return is_open
 
 
 def _close(ingest: Ingest, storage: Storage) -> None:

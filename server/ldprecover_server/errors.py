@@ -528,6 +528,10 @@ class ConfigurationError(Exception):
     """The settings cannot work; the message says what to change."""
 
 
+class DatabaseAwayError(ConfigurationError):
+    """The database does not answer, and may do so later without other settings."""
+
+
 class KeyNotFoundError(Exception):
     """No key that is not revoked has this name."""
 

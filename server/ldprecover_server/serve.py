@@ -6,6 +6,7 @@ import contextlib
 import errno
 import functools
 import gc
+import logging
 import multiprocessing
 import os
 import platform
@@ -36,6 +37,8 @@ from ldprecover_server.storage import Storage
 if TYPE_CHECKING:  # workers of analyses import this module, and need no FastAPI
     from fastapi import FastAPI
 
+_log = logging.getLogger(__name__)
+
 _HEALTHCHECK_SECONDS = 30
 """Seconds without an answer after which uvicorn replaces a server process. One that starts does not
 answer, and on a busy machine that takes longer than uvicorn's default of 5 seconds."""
@@ -44,6 +47,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _CLOSE_SECONDS = 5
 """Seconds to close the storage after the requests in progress, before the process ends anyway."""
+
+_TERMINATE_SECONDS = 1.0
 
 _KEEP_ALIVE_SECONDS = 60
 """Seconds after which an idle connection is closed: longer than in the proxy, which must close it
@@ -92,7 +97,8 @@ def serve(settings: Settings, open_page: Callable[[str], object] | None = None) 
         if not is_single and storage.database.dialect == "sqlite":
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         counting.warm_up()  # compiled once, for all server processes
-        storage.prepare(claim=is_single)  # until the end, so that no other server opens it
+        # Claimed until the end, so that no other server opens it.
+        storage.prepare_when_available(_print, threading.Event(), claim=is_single)
         key = Access(storage, settings.secret_key).ensure_admin_key()
         url = _url(listener)
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
@@ -229,7 +235,8 @@ class _Server(uvicorn.Server):
 class _Supervisor(Multiprocess):
     """uvicorn's supervisor, which waits neither for a process that starts nor for one that hangs.
 
-    uvicorn's own looks at a signal only after it has pinged each process.
+    uvicorn's own looks at a signal only after it has pinged each process. Only a signal ends this
+    one, or a process whose settings cannot work: one without a database waits for it.
     """
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
@@ -251,23 +258,35 @@ class _Supervisor(Multiprocess):
             try:
                 super().run()
             except KeyboardInterrupt:
-                self._stop()
+                self.terminate_all()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         for each in captured:
             signal.raise_signal(each)
+        if not captured:
+            raise ConfigurationError("a server process cannot start; the log has its error")
 
-    def _stop(self) -> None:
+    def keep_subprocess_alive(self) -> None:
+        """Replace processes that have ended; try again later if the system starts none."""
+        for process in self.processes:
+            process.child_conn.close()  # a ping of an ended process would not end while it is open
+        try:
+            super().keep_subprocess_alive()
+        except OSError as error:
+            _log.warning("no server process can be started: %s", error)
+
+    def terminate_all(self) -> None:
+        """Stop listening, and end every process within the time to stop."""
         _print_stopping()
         # The server processes close their copies; with this one the port rejects new clients.
         for listener in self.sockets:
             listener.close()
         ends_at = time.monotonic() + _stop_seconds(self.config)
-        processes = multiprocessing.active_children()
+        while (processes := multiprocessing.active_children()) and time.monotonic() < ends_at:
+            for process in processes:
+                process.terminate()  # again and again: one that starts may miss the first
+            processes[0].join(_TERMINATE_SECONDS)
         for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join(max(0.0, ends_at - time.monotonic()))
             process.kill()
             process.join()
 
@@ -290,6 +309,10 @@ def _exit_with(supervisor: BaseProcess) -> None:
     """Stop this process when its supervisor has died, which alone could have stopped it."""
     supervisor.join()
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
 
 
 def _print_stopping() -> None:

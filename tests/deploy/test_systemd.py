@@ -33,9 +33,10 @@ def test_systemd_finds_the_service_hardened(unit: Path) -> None:
     )
 
 
-def test_restarts_on_failure_and_has_time_to_stop() -> None:
+def test_always_restarts_and_has_time_to_stop() -> None:
     assert OPTIONS["ExecStart"] == f"{PROGRAM} serve"
-    assert OPTIONS["Restart"] == "on-failure"
+    assert (OPTIONS["Restart"], OPTIONS["StartLimitIntervalSec"]) == ("always", "0")
+    assert OPTIONS["OOMPolicy"] == "continue"
     assert int(OPTIONS["TimeoutStopSec"]) > Settings.model_fields["shutdown_seconds"].default + 15
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import psutil
 import sqlalchemy as sa
 from tests.conftest import PACKED, ServerProcess, on_both_databases
 
@@ -110,3 +111,17 @@ def stored_reports(server: ServerProcess, round_id: str) -> np.ndarray:
             "SELECT data FROM segments WHERE round = (SELECT seq FROM rounds WHERE id = :id)"
         )
         return np.frombuffer(b"".join(database.scalars(query, {"id": round_id})), dtype="<u4")
+
+
+def workers_of(server: ServerProcess) -> list[psutil.Process]:
+    """Return the processes that serve; the others among its children are Python's own."""
+    children = psutil.Process(server.pid).children()
+    return [child for child in children if any("spawn_main" in word for word in words_of(child))]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return a process's command line, nothing for one that has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.NoSuchProcess:  # a zombie's is one too
+        return []

@@ -20,6 +20,8 @@ from tests.system.conftest import (
     distinct_submissions,
     is_listening,
     stored_reports,
+    words_of,
+    workers_of,
 )
 from tools.postgres import Cluster
 
@@ -75,20 +77,6 @@ def check_every_report_once(clients: Clients) -> None:
     )
 
 
-def workers_of(server: ServerProcess) -> list[psutil.Process]:
-    """Return the processes that serve; the others among its children are Python's own."""
-    children = psutil.Process(server.pid).children()
-    return [child for child in children if any("spawn_main" in word for word in _words_of(child))]
-
-
-def _words_of(process: psutil.Process) -> list[str]:
-    """Return a process's command line, nothing for one that has just ended."""
-    try:
-        return list(process.cmdline())
-    except psutil.NoSuchProcess:  # a zombie's is one too
-        return []
-
-
 def test_two_workers_answer_with_the_counts_of_both(pair: ServerProcess) -> None:
     """Each request has a new connection, so that both workers get some."""
 
@@ -130,7 +118,7 @@ def test_no_child_process_has_a_secret_in_its_environment(pair: ServerProcess) -
     unmixed = pair.post(f"/rounds/{round}/recover", json={"method": "unmix"}, headers=pair.admin)
     assert unmixed.status_code == 200
     children = psutil.Process(pair.pid).children(recursive=True)
-    programs = " ".join(word for child in children for word in _words_of(child))
+    programs = " ".join(word for child in children for word in words_of(child))
     assert all(name in programs for name in ("resource_tracker", "spawn_main", "analysis"))
     for child in children:
         environment = Path(f"/proc/{child.pid}/environ").read_bytes()

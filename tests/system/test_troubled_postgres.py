@@ -1,5 +1,5 @@
-"""A Postgres that deadlocks, hangs or ends a session: the same transaction is run again, and counts
-once.
+"""A Postgres that deadlocks, hangs, ends a session or is away: transactions are run again and count
+once, and processes wait.
 """
 
 import asyncio
@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,8 +15,10 @@ import numpy as np
 import psycopg
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
-from tests.system.conftest import Clients, distinct_submissions
+from tests.system.conftest import Clients, distinct_submissions, workers_of
 from tools.postgres import Cluster
+
+from ldprecover_server import ConfigurationError, Settings, serve
 
 pytestmark = pytest.mark.postgres
 
@@ -181,3 +184,76 @@ def test_server_stops_in_time_while_the_database_hangs(
     for i in range(4):
         assert server.submit(id, packed(1), f"key-{i}").status_code == 202
     assert server.frequencies(id)["counts"] == [1, 4, 0, 0]
+
+
+WAITS_FOR_DATABASE = "the server waits for it"
+
+
+def kill_workers(server: ServerProcess) -> None:
+    """Kill all server processes, and wait until the next ones wait for the database."""
+    workers = workers_of(server)
+    for worker in workers:
+        worker.kill()
+    while server.log.read_text().count(WAITS_FOR_DATABASE) < len(workers):
+        assert server.exit_status(0.01) is None
+
+
+def test_processes_killed_without_database_serve_after_its_return(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    server = start_server(troubled.url(database), workers=2)
+    id = server.open_round()["id"]
+    troubled.kill()
+    kill_workers(server)
+    troubled.start()
+    assert server.submit(id, packed(1)).status_code == 202
+    for worker in workers_of(server):  # the other one serves alone
+        worker.suspend()
+        with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as other:
+            assert other.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 1, 0, 0]
+        worker.resume()
+
+
+def test_signal_ends_processes_that_wait_for_the_database(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    server = start_server(troubled.url(database), workers=2, shutdown_seconds=1000)
+    try:
+        troubled.kill()
+        kill_workers(server)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == -signal.SIGTERM
+    finally:
+        troubled.start()
+
+
+def test_start_waits_for_the_database_and_says_so_once(
+    troubled: Cluster, database: str, tmp_path: Path
+) -> None:
+    server = ServerProcess(tmp_path, troubled.url(database), kernels="numpy")
+    with ThreadPoolExecutor() as pool:
+        troubled.kill()
+        started = pool.submit(server.start)
+        while not server.lines:
+            assert not started.done()
+        troubled.start()
+        started.result()
+    assert [WAITS_FOR_DATABASE in line for line in server.lines[:2]] == [True, False]
+    assert server.get("/readyz").status_code == 200
+    server.kill()
+
+
+def test_missing_database_is_not_waited_for(troubled: Cluster) -> None:
+    with pytest.raises(ConfigurationError, match='"nope" does not exist'):
+        serve(Settings(database_url=troubled.url("nope"), port=0))
+
+
+def test_process_that_cannot_serve_ends_the_server_with_an_error(
+    start_server: StartServer, troubled: Cluster, database: str
+) -> None:
+    server = start_server(troubled.url(database), workers=2)
+    with server.sql() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'other'")
+    workers_of(server)[0].kill()
+    assert server.wait() > 0
+    assert "a server process cannot start" in server.log.read_text()

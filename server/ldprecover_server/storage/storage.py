@@ -3,12 +3,19 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
-from ldprecover_server.errors import ConfigurationError, ServiceError
+from ldprecover_server.errors import (
+    ConfigurationError,
+    DatabaseAwayError,
+    ServiceError,
+    StorageFullError,
+    StoreUnavailableError,
+)
 from ldprecover_server.storage import migrations
 from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.commit import Commit
@@ -23,6 +30,10 @@ from ldprecover_server.storage.segments import Segments
 from ldprecover_server.storage.verdicts import VerdictStore
 
 _PROBE_BYTES = 1 << 18
+_AWAY_SECONDS = 1.0
+
+_REFUSED = re.compile("authentication|does not exist|no password|pg_hba")
+"""Finds that Postgres answered, and that user, password or database must change."""
 
 _ODD = re.compile("[@;#=%]|/.*:")
 """Finds a character that neither a host nor the name of a database has."""
@@ -63,7 +74,8 @@ class Storage(Repository):
     def prepare(self, *, claim: bool = False, migrate: bool = True) -> None:
         """Ensure that the database has this version's schema; `migrate` upgrades a SQLite file.
 
-        With `claim` this process serves it. Raises ConfigurationError.
+        With `claim` this process serves it. Raises ConfigurationError, for a Postgres that does not
+        answer DatabaseAwayError.
         """
         with self._configuration_errors("serve as database"):
             if claim:
@@ -81,6 +93,26 @@ class Storage(Repository):
                         connection.execute(sa.delete(table).where(sa.false()))
                 self.is_checked = True
 
+    def prepare_when_available(
+        self, report: Callable[[str], object], stopping: threading.Event, *, claim: bool
+    ) -> bool:
+        """Prepare the database once it answers; return False if `stopping` is set before.
+
+        `report` is called once with the reason of a delay. Raises ConfigurationError.
+        """
+        is_reported = False
+        while not stopping.is_set():
+            try:
+                self.prepare(claim=claim)
+            except DatabaseAwayError as error:
+                if not is_reported:
+                    report(" ".join(f"{error}; the server waits for it".split()))
+                    is_reported = True
+                stopping.wait(_AWAY_SECONDS)
+            else:
+                return True
+        return False
+
     def migrate(self) -> list[str]:
         """Upgrade the schema to this version's; return the revisions that ran.
 
@@ -96,7 +128,13 @@ class Storage(Repository):
             with self.database.without_error_log():
                 yield
         except (ServiceError, sa.exc.DatabaseError) as error:
-            message = f"{self.database.name} cannot {purpose}: {_reason(error)}"
+            reason = _reason(error)
+            message = f"{self.database.name} cannot {purpose}: {reason}"
+            is_away = isinstance(error, StoreUnavailableError | StorageFullError) and (
+                self.is_checked or not _REFUSED.search(reason)
+            )
+            if is_away and self.database.dialect == "postgresql":
+                raise DatabaseAwayError(message) from error
             raise ConfigurationError(message) from error
 
     def close(self) -> None:
