@@ -1,6 +1,6 @@
 # The command `ldprecover` with everything a server and a simulation need. Any Python image of Debian serves as the
-# base; give it by digest (--build-arg BASE=python:3.12-slim@sha256:…) to build the same image again.
-ARG BASE=python:3.12-slim
+# base, given by --build-arg BASE=…; this one is 3.12.14.
+ARG BASE=python:3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea
 
 FROM ${BASE} AS wheel
 COPY deploy/build.lock /locks/

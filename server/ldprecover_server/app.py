@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from ldprecover_server import limits
 from ldprecover_server.access.access import Access
-from ldprecover_server.access.rates import ReportRates
+from ldprecover_server.access.rates import RefusalRates, ReportRates
 from ldprecover_server.analysis.analyses import Analyses, ResultCache
 from ldprecover_server.analysis.verdicts import Verdicts
 from ldprecover_server.analysis.worker_pool import WorkerPool
@@ -38,7 +38,7 @@ from ldprecover_server.http.middleware import (
 from ldprecover_server.http.routes.operation import HEALTH
 from ldprecover_server.http.routes.submissions import SubmissionEndpoint
 from ldprecover_server.ingest.writer import Ingest
-from ldprecover_server.limits import Limits, SharedCall
+from ldprecover_server.limits import Limits, ReturnTimes, SharedCall
 from ldprecover_server.metrics import Metrics
 from ldprecover_server.rounds import LABELS_BYTES, Rounds
 from ldprecover_server.settings import Settings
@@ -128,6 +128,8 @@ def make_app(settings: Settings, storage: Storage, link_key: str | None, practic
     app.state.workers = workers
     app.state.verdicts = verdicts
     app.state.metrics = metrics
+    app.state.refusal_rates = RefusalRates(limits.REFUSALS_PER_SECOND, limits.REFUSALS)
+    app.state.return_times = ReturnTimes()
     app.state.scrape = SharedCall(metrics.render, 0.0)
     entry: ASGIApp = UnreadResponses(SecurityHeaders(Head(app.framework)), _UNREAD_BYTES)
     entry = Dispatch(StartLimit(entry, _STARTS), SubmissionEndpoint(services), HEALTH)

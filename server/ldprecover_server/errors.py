@@ -269,8 +269,8 @@ class RateLimitedError(ServiceError):
     """The key has submitted as many reports as its rate allows.
 
     Nothing was stored. Send the submission again after the seconds in Retry-After, with the
-    same idempotency key and the same bytes. The proxy in front of the server answers so too, if
-    too many requests or connections come from one address.
+    same idempotency key and the same bytes. An address with too many wrong keys or tickets gets
+    this too, and from the proxy in front of the server one with too many requests.
     """
 
     type = ProblemType.RATE_LIMITED

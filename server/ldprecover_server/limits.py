@@ -2,8 +2,10 @@
 
 import asyncio
 import math
+import random
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,7 +21,7 @@ T = TypeVar("T")
 
 QUEUE_REQUESTS = 2_000
 """Submissions that wait for their commit; beyond it, 503. They take less than a second to commit,
-and half of the requests that the proxy of deploy/nginx has in progress."""
+and a quarter of the requests that the proxy of deploy/nginx has in progress."""
 GROUP_BYTES = 8 << 20
 """Decoded bytes after which a commit takes no further submission. More would not save time: the
 cost of a commit is then its bytes."""
@@ -32,9 +34,10 @@ BODY_SECONDS = 30.0
 """Time for a request body to arrive; beyond it, 408. The largest body needs 4.5 Mbit/s."""
 ANONYMOUS_BODY_SECONDS = 10.0
 """The same for a caller without a key, whose body is small."""
-READS = 256
-"""Calls that wait to read from the database, with and without a key each; beyond it, 503. They take
-milliseconds each, so that more would only wait for a database that does not answer."""
+READS = 1_000
+"""Calls that wait to read from the database, with and without a key each; beyond it, 503: a lecture
+hall that opens a survey. They take milliseconds each, so that more would only wait for a database
+that does not answer."""
 ANALYSIS_QUEUE = 32
 """Analyses that wait for a worker process, half of them of callers without a key; beyond it, 503.
 More would wait for longer than their callers do."""
@@ -46,6 +49,14 @@ DECODED_BYTES = 4 * ANONYMOUS_BYTES
 """Bytes of large bodies of anonymous callers that may be in progress in all processes."""
 UNWRITTEN_BYTES = 16 << 20
 """Bytes of results that wait for a thread to write them, of anonymous callers."""
+REFUSALS = 60
+"""Wrong keys and tickets of an address, in each process; beyond it, 429."""
+REFUSALS_PER_SECOND = 1.0
+"""Those that are added to them."""
+RETURNS = 500
+"""Callers a second that come back to a busy process: half of what it answers."""
+_RETURN_SECONDS = 60.0
+"""The longest time until one is told to come back."""
 _LARGE_ITEMS = 4096
 """Items of a round from which on its responses are written one at a time."""
 _SWEEP_SECONDS = 1.0
@@ -85,6 +96,23 @@ class MemoryBudget:
             yield
         finally:
             self.release(n)
+
+
+class ReturnTimes:
+    """When callers come back that found the process busy: RETURNS a second, with jitter.
+
+    All that are told the same time would find it busy again. For use in one event loop.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = 0.0
+
+    def seconds(self, least: float) -> float:
+        """Return the seconds until the next caller comes back."""
+        now = self._clock()
+        self._last = min(max(self._last, now) + 1 / RETURNS, now + _RETURN_SECONDS)
+        return least + (self._last - now) * random.uniform(0.5, 1.5)
 
 
 class Cache(Generic[K, T]):

@@ -59,7 +59,7 @@ _OPEN_FILES = 65_536
 
 
 _BACKLOG = 4096
-"""Connections that wait to be accepted: all that the proxy of deploy/nginx opens."""
+"""Connections that wait to be accepted: as many as Linux allows unless told otherwise."""
 
 _UNSENT_BYTES = 1 << 16
 """Bytes that the kernel buffers per connection beyond those in transit."""
@@ -98,7 +98,9 @@ def serve(settings: Settings, open_page: Callable[[str], object] | None = None) 
             raise ConfigurationError("a SQLite file serves one process; more workers need Postgres")
         counting.warm_up()  # compiled once, for all server processes
         # Claimed until the end, so that no other server opens it.
-        storage.prepare_when_available(_print, threading.Event(), claim=is_single)
+        storage.prepare_when_available(
+            functools.partial(print, flush=True), threading.Event(), claim=is_single
+        )
         key = Access(storage, settings.secret_key).ensure_admin_key()
         url = _url(listener)
         print(f"LDPRecover serves {url} from {storage.database.name}", flush=True)
@@ -309,10 +311,6 @@ def _exit_with(supervisor: BaseProcess) -> None:
     """Stop this process when its supervisor has died, which alone could have stopped it."""
     supervisor.join()
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _print(line: str) -> None:
-    print(line, flush=True)
 
 
 def _print_stopping() -> None:

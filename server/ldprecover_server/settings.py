@@ -99,8 +99,7 @@ class Settings(BaseSettings):
         BeforeValidator(_parse_list),
     ] = ()
     """Names under which clients may call the server, such as ldp.example.org, separated by commas
-    or as a JSON list; * allows all. IP addresses and localhost are always allowed. Without it a
-    server that listens on a loopback address allows only these, and another one all names."""
+    or as a JSON list; * allows all. IP addresses and localhost are always allowed."""
     database_url: Annotated[str, Field(repr=False)] = "sqlite:///ldprecover.db"
     """Database: sqlite:///FILE or postgresql://..."""
     workers: Positive = 1
@@ -168,9 +167,7 @@ class Settings(BaseSettings):
     @property
     def host_names(self) -> tuple[str, ...] | None:
         """The names under which clients may call the server; None for any name."""
-        if "*" in self.allowed_hosts or not (self.allowed_hosts or self.is_local):
-            return None
-        return self.allowed_hosts
+        return None if "*" in self.allowed_hosts else self.allowed_hosts
 
     @property
     def is_local(self) -> bool:

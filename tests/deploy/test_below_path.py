@@ -91,3 +91,4 @@ def test_only_addresses_follow_the_header(server: ServerProcess) -> None:
     for prefix, root in (("/rounds", "/rounds"), ("/a/b.c/", "/a/b.c"), ("//x", ""), ('/"', "")):
         answer = server.get("/rounds/metrics", headers={"X-Forwarded-Prefix": prefix})
         assert answer.json()["type"] == f"{root}/docs/errors#round-not-found"
+        assert answer.headers["vary"] == "X-Forwarded-Prefix"

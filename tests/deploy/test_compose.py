@@ -74,6 +74,13 @@ def test_analyses_write_to_a_volume_that_the_server_owns() -> None:
     assert folder in owners.splitlines()[0].split()
 
 
+def test_images_are_named_by_digest() -> None:
+    bases = re.findall(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)
+    images = [service["image"] for service in SERVICES.values() if "build" not in service]
+    assert len(images) == 2
+    assert all(re.fullmatch(r"[^@]+@sha256:[0-9a-f]{64}", image) for image in bases + images)
+
+
 def test_only_servers_are_restarted() -> None:
     policies = {name: service["restart"] for name, service in SERVICES.items()}
     assert policies == {name: "no" if name in JOBS else "unless-stopped" for name in SERVICES}

@@ -126,6 +126,14 @@ def test_only_api_fetches_and_nothing_writes_html() -> None:
             ), name
 
 
+def test_page_without_one_of_its_modules_is_loaded_again(visitor: Visitor) -> None:
+    visitor.expects = {404, 503}
+    visitor.context.route("**/src/words.js", lambda route: route.fulfill(status=503), times=1)
+    shown = visitor.open("page/survey.html?round=none")
+    shown.get_by_text("A part of this page did not arrive.").wait_for()
+    shown.get_by_text("There is no survey under this link").wait_for()
+
+
 def test_unknown_view_shows_message(visitor: Visitor) -> None:
     shown = visitor.open("#/nothing")
     assert "there is no such view" in shown.locator("main [role=alert]").inner_text()

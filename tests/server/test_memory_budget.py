@@ -1,10 +1,12 @@
-"""The memory budget: reservations and release."""
+"""The memory budget: reservations and release; and when callers come back that find it full."""
+
+from collections import Counter
 
 import pytest
 
 from ldprecover_server import Settings, limits
 from ldprecover_server.errors import BusyError
-from ldprecover_server.limits import UNWRITTEN_BYTES, MemoryBudget
+from ldprecover_server.limits import UNWRITTEN_BYTES, MemoryBudget, ReturnTimes
 from ldprecover_server.rounds import LABELS_BYTES
 
 PROMISED_BYTES = 400 << 20
@@ -40,3 +42,11 @@ def test_holds_until_the_block_ends_or_fails() -> None:
     with pytest.raises(BusyError, match="10 bytes"), budget.hold(10), budget.hold(1):
         pytest.fail("there is no room")
     assert budget.reserved == 0
+
+
+def test_10000_busy_callers_come_back_over_seconds() -> None:
+    """A second gets at most 550 of them on average; 700 is six standard deviations more."""
+    times = ReturnTimes(clock=lambda: 0.0)
+    seconds = Counter(int(times.seconds(1)) for _ in range(10_000))
+    assert min(seconds) == 1
+    assert max(seconds.values()) < 700

@@ -189,42 +189,36 @@ def test_server_stops_in_time_while_the_database_hangs(
 WAITS_FOR_DATABASE = "the server waits for it"
 
 
-def kill_workers(server: ServerProcess) -> None:
-    """Kill all server processes, and wait until the next ones wait for the database."""
-    workers = workers_of(server)
-    for worker in workers:
-        worker.kill()
-    while server.log.read_text().count(WAITS_FOR_DATABASE) < len(workers):
-        assert server.exit_status(0.01) is None
-
-
-def test_processes_killed_without_database_serve_after_its_return(
-    start_server: StartServer, troubled: Cluster, database: str
-) -> None:
-    server = start_server(troubled.url(database), workers=2)
-    id = server.open_round()["id"]
-    troubled.kill()
-    kill_workers(server)
-    troubled.start()
-    assert server.submit(id, packed(1)).status_code == 202
-    for worker in workers_of(server):  # the other one serves alone
-        worker.suspend()
-        with httpx.Client(base_url=server.url, trust_env=False, timeout=60) as other:
-            assert other.get(f"/rounds/{id}/frequencies").json()["counts"] == [0, 1, 0, 0]
-        worker.resume()
-
-
-def test_signal_ends_processes_that_wait_for_the_database(
-    start_server: StartServer, troubled: Cluster, database: str
-) -> None:
+@pytest.fixture
+def waiting(start_server: StartServer, troubled: Cluster, database: str) -> Iterator[ServerProcess]:
+    """A server whose two processes have ended, and started again, while Postgres is away."""
     server = start_server(troubled.url(database), workers=2, shutdown_seconds=1000)
-    try:
-        troubled.kill()
-        kill_workers(server)
-        server.signal(signal.SIGTERM)
-        assert server.wait() == -signal.SIGTERM
-    finally:
-        troubled.start()
+    server.open_round(name="r")
+    troubled.kill()
+    for worker in workers_of(server):
+        worker.kill()
+    while server.log.read_text().count(WAITS_FOR_DATABASE) < 2:
+        assert server.exit_status(0.01) is None
+    yield server
+    troubled.start()
+
+
+def test_processes_that_ended_without_database_serve_after_its_return(
+    waiting: ServerProcess, troubled: Cluster
+) -> None:
+    troubled.start()
+    for worker in workers_of(waiting):  # the other one serves alone
+        worker.suspend()
+        with waiting.connect() as connection:
+            connection.sendall(b"GET /rounds/r HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(12) == b"HTTP/1.1 200"
+        worker.resume()
+    troubled.kill()
+
+
+def test_signal_ends_processes_that_wait_for_the_database(waiting: ServerProcess) -> None:
+    waiting.signal(signal.SIGTERM)
+    assert waiting.wait() == -signal.SIGTERM
 
 
 def test_start_waits_for_the_database_and_says_so_once(
@@ -239,7 +233,6 @@ def test_start_waits_for_the_database_and_says_so_once(
         troubled.start()
         started.result()
     assert [WAITS_FOR_DATABASE in line for line in server.lines[:2]] == [True, False]
-    assert server.get("/readyz").status_code == 200
     server.kill()
 
 

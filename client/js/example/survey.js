@@ -176,9 +176,13 @@ async function isClosed({ id }) {
   return (await state.catch(() => null)) === "closed";
 }
 
+/** Whether a round is for practice, in a page over plain http: over https it could be anybody's. */
+const isPractice = (round) => round.practice && !crypto.subtle;
+
 /** Return why a new report cannot be made, or null. */
 async function obstacle(round, spent) {
-  const { access, epsilon, practice } = round;
+  const { access, epsilon } = round;
+  const practice = isPractice(round);
   const total = Number((spent + epsilon).toPrecision(12));
   if (access === "key") return "This round takes reports from programs with a key, not from here.";
   if (!practice && epsilon > MAX_EPSILON)
@@ -246,7 +250,7 @@ async function start() {
   Object.assign(element.question, { textContent: round.question ?? document.title, lang: "" });
   if (round.question && title)
     Object.assign(element.title, { textContent: title, lang: "", hidden: false });
-  element.practice.hidden = !round.practice;
+  element.practice.hidden = !isPractice(round);
   promise(round, survey);
   const find = async () => (await ledger.entries()).find((each) => each.roundId === round.id);
   let entry = await find();
@@ -297,7 +301,7 @@ async function start() {
     const wait = setTimeout(say, PATIENCE, "Reporting. No answer yet: this page tries again.");
     // A class has few people, so its rounds need a large epsilon, and one browser answers several.
     // If a kept report is gone meanwhile, no other is made.
-    const limits = round.practice ? [Infinity, Infinity] : [MAX_EPSILON, MAX_TOTAL_EPSILON];
+    const limits = isPractice(round) ? [Infinity, Infinity] : [MAX_EPSILON, MAX_TOTAL_EPSILON];
     const [maxEpsilon, total] = limits;
     const limit = { maxTotalEpsilon: entry ? Number.MIN_VALUE : total };
     const options = { ticket: sent, maxEpsilon, ledger: new Ledger(browserStore(), limit) };

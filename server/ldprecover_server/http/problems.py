@@ -1,5 +1,6 @@
 """Problems (RFC 9457): the response to every error, and the handlers that make it."""
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -60,6 +62,7 @@ SECURITY_HEADERS = MappingProxyType(
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
+        "Vary": "X-Forwarded-Prefix",  # else a cache would give one caller's addresses to others
     }
 )
 """The headers of every response that does not set its own: browsers do not guess types, show no
@@ -84,6 +87,16 @@ class ProblemResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (app := scope.get("app")) is not None:
+            address = Headers(scope=scope).get("x-real-ip")  # of our proxy, if there is a key
+            if address is not None and self.status_code in (401, 403):
+                try:
+                    app.state.refusal_rates.take(address)
+                except errors.RateLimitedError as error:
+                    await ProblemResponse(error)(scope, receive, send)
+                    return
+            if self.status_code == 503 and self._error.retry_after is not None:
+                seconds = app.state.return_times.seconds(self._error.retry_after)
+                self.headers["Retry-After"] = str(math.ceil(seconds))
             app.state.metrics.refusals.labels(self._error.type.slug).inc()
         if root := scope.get("root_path"):
             problem = self._error.problem
