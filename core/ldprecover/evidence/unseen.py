@@ -51,9 +51,7 @@ class UnseenGain:
         )
 
 
-def unseen_gains(
-    oracle: FrequencyOracle, n: int, *, reads_reports: bool = True
-) -> tuple[UnseenGain, ...]:
+def unseen_gains(oracle: FrequencyOracle, n: int, *, reads_reports: bool) -> tuple[UnseenGain, ...]:
     """Return the unseen gains of `ITEMS` by malicious users with `SHARE` of n reports."""
     sizes = dict.fromkeys(max(1, min(t, oracle.domain_size // 2)) for t in ITEMS)
     return tuple(unseen_gain(oracle, n, t, SHARE, reads_reports=reads_reports) for t in sizes)

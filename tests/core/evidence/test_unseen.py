@@ -98,7 +98,7 @@ def test_tests_are_blind_to_counts_and_little_data(
 
 def test_own_gain_of_grr_is_that_of_one_item_a_report() -> None:
     oracle = GRR(4.0, 20)
-    gains = [each.gain for each in unseen_gains(oracle, 60_000)]
+    gains = [each.gain for each in unseen_gains(oracle, 60_000, reads_reports=True)]
     assert gains == [pytest.approx(0.05 * (1 - 10 * oracle.q) / (oracle.p - oracle.q))]
 
 

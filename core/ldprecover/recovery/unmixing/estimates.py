@@ -10,10 +10,10 @@ from ldprecover.errors import ParameterError
 from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import ALIKE, Dropped
-from ldprecover.recovery.unmixing.cells import Cells, without_full_cells
+from ldprecover.recovery.unmixing.cells import without_full_cells
 from ldprecover.recovery.unmixing.model.density import rounded
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
-from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, SetSearch
+from ldprecover.recovery.unmixing.raised_sets import MOST_CELLS, Addition, LevelSearch
 from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray, Int64Array
 
@@ -97,59 +97,15 @@ def estimates_of_histogram(
     n = tally.n - dropped
     if not n:
         raise ParameterError("all reports would be dropped, and nothing is left to estimate from")
-    best = SetSearch(cells, histogram).best(tally.counts(oracle))
+    search, counts = LevelSearch(cells, histogram), tally.counts(oracle)
+    best = search.best(counts)
+    if best is not None:
+        log_p = min(log_p, -best.evidence)
+    log_p = min(math.log(2) + log_p, 0.0)
     undecided = why_undecided(oracle, [] if best is None else [best.items])
     if undecided is not None:
-        evidence = 0.0 if best is None else best.evidence
-        return replace(
-            estimates_of_counts(oracle, tally.frequencies(oracle), tally.n),
-            log_p=min(math.log(2) + min(log_p, -evidence), 0.0),
-            undecided=undecided,
-        )
-    honest = float(filled.sum())
-    z = cells.estimates(filled) / honest
-    usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))
-    sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation))
-    finding = _search(cells, tally, filled, targets)
-    notes = [_NO_SEARCH] if cells.sums.number > MOST_CELLS else []
-    if cells.dropped.size and not finding.suspects and not targets:
-        notes.append(_NOT_NAMED)
-    of_others = float(filled[cells.dropped].sum())
-    description = f"the {cells.dropped.size:,} fullest kinds of reports, which too many users sent"
-    return NoisyEstimates(
-        z=z,
-        sd=sd,
-        n=n,
-        suspects=finding.suspects,
-        dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
-        honest_kept=n / honest,
-        additions=finding.additions,
-        log_p=min(math.log(2) + min(log_p, -finding.evidence), 0.0),
-        malicious=max(dropped - of_others - 3 * math.sqrt(dropped + of_others), 0.0),
-        notes=tuple(notes),
-        dropped_raised=finding.is_named,
-        are_raised=bool(finding.additions),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Finding:
-    """The suspects among the items of a histogram, with their probabilities, and the `evidence`.
-
-    `is_named` says that the dropped reports tell the suspects, and `additions` are what the others
-    may have added to these, or to the targets.
-    """
-
-    evidence: float
-    suspects: Mapping[int, float]
-    is_named: bool
-    additions: tuple[Addition, ...]
-
-
-def _search(cells: Cells, tally: Tally, filled: FloatArray, targets: tuple[int, ...]) -> _Finding:
-    """Return what the histogram of a tally shows; `filled` has the dropped cells filled up."""
-    search, counts = SetSearch(cells, tally.summary), tally.counts(cells.oracle)
-    best = search.best(counts)
+        every = estimates_of_counts(oracle, tally.frequencies(oracle), tally.n)
+        return replace(every, log_p=log_p, undecided=undecided)
     suspects: dict[int, float] = {}
     if best is not None and not targets and best.probabilities.mean() > _IDENTIFIED:
         suspects = dict(zip(best.items.tolist(), best.probabilities.tolist(), strict=True))
@@ -160,11 +116,28 @@ def _search(cells: Cells, tally: Tally, filled: FloatArray, targets: tuple[int, 
         additions = ()  # the other reports show no attack
         if not is_named:
             suspects = {}
-    return _Finding(
-        evidence=0.0 if best is None else best.evidence,
+    honest = float(filled.sum())
+    z = cells.estimates(filled) / honest
+    usual = oracle.q + (oracle.p - oracle.q) * float(np.median(z))
+    sd = noise_sd(z, round(honest), oracle.p, oracle.q, usual) * rounded(np.sqrt(cells.inflation))
+    notes = [_NO_SEARCH] if cells.sums.number > MOST_CELLS else []
+    if cells.dropped.size and not suspects and not targets:
+        notes.append(_NOT_NAMED)
+    of_others = float(filled[cells.dropped].sum())
+    description = f"the {cells.dropped.size:,} fullest kinds of reports, which too many users sent"
+    return NoisyEstimates(
+        z=z,
+        sd=sd,
+        n=n,
         suspects=suspects,
-        is_named=is_named,
+        dropped=(Dropped("frequent reports", description, dropped),) if cells.dropped.size else (),
+        honest_kept=n / honest,
         additions=additions,
+        log_p=log_p,
+        malicious=max(dropped - of_others - 3 * math.sqrt(dropped + of_others), 0.0),
+        notes=tuple(notes),
+        dropped_raised=is_named,
+        are_raised=bool(additions),
     )
 
 

@@ -63,7 +63,7 @@ class HistogramSet(NamedTuple):
     probabilities: FloatArray
 
 
-class SetSearch:
+class LevelSearch:
     """The search for the set that malicious reports raise, in what frequencies do not explain."""
 
     def __init__(self, cells: Cells, histogram: Int64Array) -> None:

@@ -18,7 +18,7 @@ from ldprecover.recovery.unmixing.model.shapes import AT_ZERO, shapes
 from ldprecover.recovery.unmixing.prior import PRIOR
 from ldprecover.types import FloatArray
 
-_DEVIATIONS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # of the share of reports that follow a law
+_DEVIATIONS = (-1.5, 0.0, 1.5)  # of the share of reports that follow a law
 _LEAST_OWN = 0.1  # of an item's variance, where most of it is shared
 
 

@@ -5,7 +5,7 @@ Items with equal noise share an inverse transform.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,6 +70,20 @@ class NoiseGroup:
         densities = dense[:, low % grid.size]
         densities += (position - low) * (dense[:, (low + 1) % grid.size] - densities)
         return densities
+
+    def log_likelihoods(self, x: FloatArray, transforms: ComplexArray, floor: float) -> FloatArray:
+        """Return the log-likelihoods of the items' x, one for each transform.
+
+        Densities are at least `floor`. Of more items than the grid has points, those of one cell of
+        the grid are taken to be at its middle.
+        """
+        grid, group, weights = self.grid, self, np.ones(1)
+        if self.items.size > grid.size:
+            cells, numbers = np.unique(np.floor(x[self.items] / grid.step), return_counts=True)
+            x, weights = (cells + 0.5) * grid.step, numbers.astype(np.float64)
+            group = replace(self, items=np.arange(cells.size))
+        log_densities = np.log(np.maximum(group.densities(x, transforms), 0.0) + floor)
+        return np.asarray((log_densities * weights).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,9 +129,8 @@ class Mixture:
                     law = np.fft.rfft(shape.masses(relation.scale, part.grid, 1), axis=1)
                     for items in part.groups:
                         spikes = rows[items.kind // 2]
-                        densities = items.densities(x, spikes if items.kind % 2 else law * spikes)
-                        log_densities = np.log(np.maximum(densities, 0.0) + self._floor)
-                        of_laws[i] += log_densities.sum(axis=1)
+                        transforms = spikes if items.kind % 2 else law * spikes
+                        of_laws[i] += items.log_likelihoods(x, transforms, self._floor)
             for shape, scores in zip(laws, of_laws, strict=True):
                 for choice, score in zip(group, scores.tolist(), strict=True):
                     yield Hypothesis(
