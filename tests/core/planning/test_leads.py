@@ -157,3 +157,13 @@ def test_rejects_an_invalid_lead(fields: dict[str, float], message: str) -> None
 def test_a_lead_does_not_replace_two_others() -> None:
     with pytest.raises(ParameterError, match="users and epsilon are missing"):
         PlanRequest(domain_size=10, lead=0.1)
+
+
+def test_frequency_of_a_sum_is_not_that_of_the_first_item() -> None:
+    oracle = frequency_oracle("oue", 1.0, 10)
+    of_sum, of_item = (
+        PlanRequest(domain_size=10, users=1_000, epsilon=1.0, frequency=0.5, sum_of=size)
+        for size in (3, 1)
+    )
+    assert of_sum.leads_of(oracle, 1_000).frequency is None
+    assert of_item.leads_of(oracle, 1_000).frequency == 0.5

@@ -245,3 +245,9 @@ def test_a_round_is_not_added_twice() -> None:
     both = of_letters("R1", [5, 0, 2, 3]) + of_letters("R2", [1, 1, 1, 1])
     with pytest.raises(ParameterError, match="R2 would count twice"):
         both + of_letters("R2", [1, 1, 1, 1])
+
+
+def test_true_is_no_number_of_reports(export: RoundExport) -> None:
+    for field in ("n", "epsilon"):
+        with pytest.raises(ParameterError, match=f"{field} is missing or of another type"):
+            RoundExport.from_dict(export.to_dict() | {field: True})
