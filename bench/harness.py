@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
+import psutil
 
 KEY = "bench-admin-key-of-32-characters"
 """The admin key of each server."""
@@ -55,8 +56,8 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def serving(command: list[str], url: str, **environment: str) -> Iterator[None]:
-    """Run a server until the block ends; wait until it answers at `url`."""
+def serving(command: list[str], url: str, **environment: str) -> Iterator[psutil.Process]:
+    """Run a server until the block ends; yield its process once it answers at `url`."""
     with tempfile.TemporaryFile() as log:
         child = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
         try:
@@ -69,15 +70,25 @@ def serving(command: list[str], url: str, **environment: str) -> Iterator[None]:
                     log.seek(0)
                     raise SystemExit(f"{command} did not start:\n{log.read().decode()}")
                 time.sleep(0.05)
-            yield
+            yield psutil.Process(child.pid)
         finally:
             child.terminate()
             child.wait()
 
 
+def processor_seconds(server: psutil.Process) -> float:
+    """Return the processor time of a server and its processes so far."""
+    times = [each.cpu_times() for each in (server, *server.children(recursive=True))]
+    return float(sum(each.user + each.system for each in times))
+
+
+Served = tuple[str, psutil.Process]
+"""The URL of a server, and its process."""
+
+
 @contextlib.contextmanager
-def server(database: Path | str, kernels: str = "numba", workers: int = 1) -> Iterator[str]:
-    """Run the server on a new SQLite file in a folder, or on a database's URL; yield its URL."""
+def server(database: Path | str, kernels: str = "numba", workers: int = 1) -> Iterator[Served]:
+    """Run the server on a new SQLite file in a folder, or on a database's URL."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = ["serve", "--port", str(port), "--workers", str(workers)]
@@ -89,19 +100,19 @@ def server(database: Path | str, kernels: str = "numba", workers: int = 1) -> It
         LDPRECOVER_KERNELS=kernels,
         LDPRECOVER_ADMIN_KEY=KEY,
         LDPRECOVER_DATABASE_URL=database,
-    ):
-        yield url
+    ) as process:
+        yield url, process
 
 
 @contextlib.contextmanager
-def bare_route(workers: int) -> Iterator[str]:
-    """Run the route of `bare.py` in this many processes; yield its URL."""
+def bare_route(workers: int) -> Iterator[Served]:
+    """Run the route of `bare.py` in this many processes."""
     port = free_port()
     options = ["--port", str(port), "--workers", str(workers), "--no-access-log"]
     with serving(
         [sys.executable, "-m", "uvicorn", "bench.bare:app", *options], f"http://127.0.0.1:{port}"
-    ):
-        yield f"http://127.0.0.1:{port}/reports"
+    ) as process:
+        yield f"http://127.0.0.1:{port}/reports", process
 
 
 def open_round(url: str, protocol: str, d: int) -> str:

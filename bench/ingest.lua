@@ -1,5 +1,5 @@
 -- wrk script: POST one body again and again, each time under a fresh Idempotency-Key.
--- arguments: BODY_FILE CONTENT_TYPE REQUESTS_PER_SECOND_PER_CONNECTION (0: as fast as answers come) [KEY]
+-- arguments: BODY_FILE CONTENT_TYPE REQUESTS_PER_SECOND_PER_CONNECTION (0: as fast as answers come) KEY PATH...
 local counter = 0
 
 function setup(thread)
@@ -16,7 +16,8 @@ function init(args)
   prefix = string.format("%08x%08x%02x", os.time(), math.random(0, 2 ^ 31 - 1), number)
   sent = 0
   wrk.headers["Content-Type"] = args[2]
-  if args[4] then wrk.headers["Authorization"] = "Bearer " .. args[4] end
+  if args[4] ~= "" then wrk.headers["Authorization"] = "Bearer " .. args[4] end
+  paths = {unpack(args, 5)}
   if rate > 0 then
     -- Poisson arrivals on each connection, in milliseconds.
     delay = function() return math.floor(-math.log(1 - math.random()) / rate * 1000) end
@@ -26,7 +27,7 @@ end
 function request()
   sent = sent + 1
   wrk.headers["Idempotency-Key"] = prefix .. string.format("%010x", sent)
-  return wrk.format("POST", nil, nil, body)
+  return wrk.format("POST", paths[sent % #paths + 1], nil, body)
 end
 
 function done(summary, latency, requests)

@@ -2,7 +2,7 @@
 
 Needs wrk, a compiled load generator. Servers are measured in ABBA order and compared pair by pair,
 so that a drift of the machine's speed cancels; figures are medians. wrk shares the machine with the
-server.
+server, so rates also say who got its processors: the server's processor time a report does not.
 """
 
 import json
@@ -11,19 +11,23 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import httpx
 import numpy as np
+import psutil
 import typer
 from bench.harness import (
     KEY,
+    Served,
     bare_route,
     in_turn,
     median_ratio,
     open_round,
+    processor_seconds,
     server,
 )
 from tools.postgres import Cluster
@@ -33,17 +37,19 @@ from ldprecover.protocols import wire
 
 CONNECTIONS = 64
 RATE = 3000.0  # requests a second at which tails are compared
+_FORM = 5  # rounds of a form
 _LUA = Path(__file__).with_suffix(".lua")
 
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk posts."""
+    """What wrk posts, to the `urls` of one server by turns."""
 
-    url: str
+    urls: tuple[str, ...]
+    process: psutil.Process
     body: Path
     content_type: str
-    key: str | None = None  # several reports in one submission need one
+    key: str = ""  # several reports in one submission need one
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class Run:
 
     requests_per_second: float
     p99_ms: float
+    processor_us: float  # of the server, for each request
     answered: int
 
 
@@ -76,51 +83,61 @@ class Measure:
 
     def run(self, load: Load, rate: float = 0.0, connections: int = CONNECTIONS) -> Run:
         """Run wrk; with a rate (requests/s in all) at that rate, else as fast as answers come."""
-        wrk = f"wrk -t1 -c{connections} -d{self.seconds} --timeout 20s -s {_LUA} {load.url} --"
-        post = [str(load.body), load.content_type, str(rate / connections)]
-        key = [load.key] if load.key else []
-        output = subprocess.check_output([*wrk.split(), *post, *key], text=True)
+        url = load.urls[0]
+        wrk = f"wrk -t1 -c{connections} -d{self.seconds} --timeout 20s -s {_LUA} {url} --"
+        post = [str(load.body), load.content_type, str(rate / connections), load.key]
+        paths = [httpx.URL(each).path for each in load.urls]
+        before = processor_seconds(load.process)
+        output = subprocess.check_output([*wrk.split(), *post, *paths], text=True)
+        used = processor_seconds(load.process) - before
         figures = json.loads(output.strip().splitlines()[-1])
         if figures["refused"] or figures["broken"]:
             raise SystemExit(
-                f"{load.url}: {figures['refused']} refused, {figures['broken']} broken requests"
+                f"{url}: {figures['refused']} refused, {figures['broken']} broken requests"
             )
         n = figures["requests"]
-        return Run(n / figures["seconds"], figures["p99_ms"], n)
+        return Run(n / figures["seconds"], figures["p99_ms"], used / n * 1e6, n)
 
-    def compare(self, ours: Load, bare: Load, name: str, connections: int = CONNECTIONS) -> Runs:
-        """Print single reports as fast as they go, and p99 at a rate, beside the bare route's.
+    def compare(self, loads: Mapping[str, Load], name: str, connections: int = CONNECTIONS) -> int:
+        """Print single reports as fast as they go, and p99 at a rate, beside those of the last.
 
-        Returns our runs.
+        Returns how many reports of the first were answered.
         """
-        every = Runs()
-        for rate, field, unit in (
-            (0.0, "requests_per_second", "reports/s"),
-            (RATE, "p99_ms", f"ms p99 at {RATE:.0f}/s"),
+        answered = 0
+        for rate, units in (
+            (0.0, {"requests_per_second": "reports/s", "processor_us": "µs of processor time"}),
+            (RATE, {"p99_ms": f"ms p99 at {RATE:.0f}/s"}),
         ):
-            works = {each.url: partial(self.run, each, rate, connections) for each in (ours, bare)}
-            a, b = map(Runs, in_turn(works, self.pairs).values())
-            ratio = median_ratio(a.all(field), b.all(field))
-            print(
-                f"{name}: {a.median(field):8.1f} {unit}, bare FastAPI route "
-                f"{b.median(field):8.1f}, ratio {ratio:5.2f}"
-            )
-            every += a
-        return every
+            works = {each: partial(self.run, loads[each], rate, connections) for each in loads}
+            runs = {each: Runs(sample) for each, sample in in_turn(works, self.pairs).items()}
+            *ours, (bare, limit) = runs.items()
+            for field, unit in units.items():
+                for each, sample in ours:
+                    ratio = median_ratio(sample.all(field), limit.all(field))
+                    print(
+                        f"{name}, {each}: {sample.median(field):8.1f} {unit}, {bare} "
+                        f"{limit.median(field):8.1f}, ratio {ratio:5.2f}"
+                    )
+            answered += sum(run.answered for _, sample in ours for run in sample)
+        return answered
 
 
-def single_load(url: str, folder: Path) -> Load:
-    """Return one OLH report in JSON."""
+def loads(ours: Served, bare: Served, folder: Path) -> dict[str, Load]:
+    """Return one OLH report in JSON for a round, for a form of five, and for the bare route."""
     body = folder / "single.json"
     body.write_text('{"seeds": [2882400001], "buckets": [2]}')
-    return Load(url, body, "application/json")
+    rounds = [open_round(ours[0], "olh", 102) for _ in range(_FORM)]
+    urls = {"a round": rounds[:1], "a form of five": rounds, "bare FastAPI route": [bare[0]]}
+    return {
+        name: Load(tuple(each), bare[1] if each == [bare[0]] else ours[1], body, "application/json")
+        for name, each in urls.items()
+    }
 
 
 def sqlite(folder: Path, measure: Measure) -> None:
     """Single reports on SQLite."""
-    with server(folder) as url, bare_route(1) as bare:
-        ours = single_load(open_round(url, "olh", 102), folder)
-        measure.compare(ours, single_load(bare, folder), "SQLite")
+    with server(folder) as ours, bare_route(1) as bare:
+        measure.compare(loads(ours, bare, folder), "SQLite")
 
 
 def postgres(folder: Path, measure: Measure) -> None:
@@ -129,17 +146,15 @@ def postgres(folder: Path, measure: Measure) -> None:
         for workers in (1, 2):
             with (
                 cluster.database() as name,
-                server(cluster.url(name), workers=workers) as url,
+                server(cluster.url(name), workers=workers) as ours,
                 bare_route(workers) as bare,
             ):
-                ours, theirs = (
-                    single_load(each, folder) for each in (open_round(url, "olh", 102), bare)
-                )
-                runs = measure.compare(ours, theirs, f"Postgres, workers {workers}", 32)
-                counted = httpx.get(f"{url}/rounds/current").raise_for_status().json()["n"]
-                answered = sum(run.answered for run in runs)
+                posted = loads(ours, bare, folder)
+                answered = measure.compare(posted, f"Postgres, workers {workers}", 32)
+                rounds = [each.removesuffix("/reports") for each in posted["a form of five"].urls]
+                counted = sum(httpx.get(each).raise_for_status().json()["n"] for each in rounds)
                 # wrk stops without waiting for the last answer of each connection.
-                if not answered <= counted <= answered + CONNECTIONS * len(runs):
+                if not answered <= counted <= answered + CONNECTIONS * 4 * measure.pairs:
                     raise SystemExit(f"{counted} reports counted of {answered} answered")
 
 
@@ -153,12 +168,12 @@ def packed(folder: Path, measure: Measure) -> None:
         ("olh", 490, "numba"),
         ("oue", 490, "numba"),
     ):
-        with server(folder, kernels) as url:
+        with server(folder, kernels) as (url, process):
             oracle, rng = frequency_oracle(protocol, 0.5, d), np.random.default_rng(1)
             reports = oracle.perturb(rng.integers(0, d, 10_000), rng)
             body = folder / "packed.bin"
             body.write_bytes(wire.pack(reports))
-            load = Load(open_round(url, protocol, d), body, wire.MEDIA_TYPE, KEY)
+            load = Load((open_round(url, protocol, d),), process, body, wire.MEDIA_TYPE, KEY)
             runs = Runs(measure.run(load) for _ in range(measure.pairs))
         speed = len(reports) * runs.median("requests_per_second")
         print(

@@ -29,6 +29,7 @@ from ldprecover import PluginError, counting, plugins
 from ldprecover_server import logs
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import ConfigurationError
+from ldprecover_server.http.protocol import HttpProtocol
 from ldprecover_server.metrics import shared_by_processes
 from ldprecover_server.secrets import hidden_variables, without_secrets
 from ldprecover_server.settings import Settings
@@ -119,6 +120,7 @@ def serve(settings: Settings, open_page: Callable[[str], object] | None = None) 
             functools.partial(_make_app, settings, storage, link_key),
             factory=True,
             workers=settings.workers,
+            http=HttpProtocol,
             ws="none",
             log_config=None,  # its loggers use the handler of `logs`
             access_log=False,  # it would log the addresses of reporters

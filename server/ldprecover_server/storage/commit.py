@@ -6,13 +6,13 @@ tests/server/storage, but for the last.
 
 | case | path | proved by |
 |---|---|---|
-| one round, new keys, this process wrote its tally last | one statement | test_one_statement |
+| new keys, this process wrote the tally of each round last | one statement | test_one_statement |
 | the same, after a new connection | several statements | test_fencing |
 | the same, but another process changed the tally or took a key | one statement fails on token, \
   count or key and stores nothing; then several | test_fencing, test_one_statement |
 | a key is stored already, or comes twice in the group | several statements | test_storage |
-| several rounds, or a process's first report | several statements | test_storage |
-| the round ends meanwhile | one statement fails on the cleared token; several wait for the \
+| a process's first report to a round | several statements | test_storage |
+| a round ends meanwhile | one statement fails on the cleared token; several wait for the \
   round's row and answer CLOSED or GONE | test_fencing |
 | unknown outcome: lost connection, killed server | the same group again; stored keys are \
   duplicates | tests/system/test_histories.py, test_crashes.py |
@@ -33,8 +33,11 @@ from ldprecover_server.storage.encoding import (
     encode_digest,
     encode_key,
 )
+from ldprecover_server.storage.one_statement import RoundRows
 from ldprecover_server.storage.schema import rounds, segments, tallies
 from ldprecover_server.storage.tallies import decode_tally, encode_counts
+
+_TALLIES, _TALLY_BYTES = 64, 8 << 20  # that are remembered, beside those of the last commit
 
 
 class Outcome(Enum):
@@ -90,7 +93,7 @@ class Commit(Repository):
             set_={name: insert.excluded[name] for name in written},
         ).returning(tallies.c.round)
         self._last_tallies: dict[int, Tally] = {}
-        """The tallies that the last commit wrote, by round."""
+        """The tallies that the last commits wrote, by round; the last written is last."""
         self._last_writer = (-1, -1)
         """The process number and connection generation that wrote `_last_tallies`."""
 
@@ -104,42 +107,64 @@ class Commit(Repository):
         """
         # A remembered tally saves reading the row. Only tallies of a finished commit are
         # remembered, and the one statement checks that the row still has their count and token.
-        last_tallies, self._last_tallies = self._last_tallies, {}
-        process, generation = self.database.process, self.database.generation
-        if len(batches) == 1 and self._last_writer == (process, generation):
-            batch = batches[0]
-            tally = self._commit_in_one_statement(batch, last_tallies.get(batch.seq))
-            if tally is not None:
-                self._last_tallies = {batch.seq: tally}
-                return [[Outcome.STORED] * len(batch.hashes)]
+        process = self.database.process
+        if self._last_writer != (process, self.database.generation):
+            self._last_tallies.clear()
+        last_tallies = {}
+        for batch in batches:
+            if (tally := self._last_tallies.pop(batch.seq, None)) is not None:
+                last_tallies[batch] = tally
+        if len(last_tallies) == len(batches):
+            tallies = self._commit_in_one_statement(last_tallies)
+            if tallies is not None:
+                self._remember(tallies)
+                return [[Outcome.STORED] * len(batch.hashes) for batch in batches]
         with self.database.write() as connection:
             generation = self.database.generation  # the connection may be a new one
             outcomes, added = self._store(connection, batches)
             new_tallies = self._add(connection, process, added) if added else {}
-        self._last_tallies, self._last_writer = new_tallies, (process, generation)
+        if self._last_writer != (process, generation):
+            self._last_tallies, self._last_writer = {}, (process, generation)
+        self._remember(new_tallies)
         return outcomes
 
-    def _commit_in_one_statement(self, batch: Batch, last_tally: Tally | None) -> Tally | None:
-        """Store a batch of new submissions; return the new tally, or None if nothing was stored."""
-        digests = dict(sorted(_encoded(batch)))
-        if last_tally is None or len(digests) < len(batch.hashes):
-            return None
-        data, added = batch.rows(range(len(digests)))
-        tally = last_tally + added
+    def _remember(self, tallies: Mapping[int, Tally]) -> None:
+        """Remember the tallies of a commit, and of those before it as many as there is room for."""
+        self._last_tallies |= tallies
+        size = sum(tally.summary.nbytes for tally in self._last_tallies.values())
+        for seq in [seq for seq in self._last_tallies if seq not in tallies]:
+            if size <= _TALLY_BYTES and len(self._last_tallies) <= _TALLIES:
+                break
+            size -= self._last_tallies.pop(seq).summary.nbytes
+
+    def _commit_in_one_statement(
+        self, last_tallies: Mapping[Batch, Tally]
+    ) -> dict[int, Tally] | None:
+        """Store batches of new submissions; return the new tallies, or None if nothing is stored.
+
+        `last_tallies` are those of each batch's round.
+        """
+        tallies, rows = {}, []
+        for batch, before in sorted(last_tallies.items(), key=lambda pair: pair[0].seq):
+            digests = dict(sorted(_encoded(batch)))
+            if len(digests) < len(batch.hashes):
+                return None
+            data, added = batch.rows(range(len(digests)))
+            tallies[batch.seq] = after = before + added
+            rows.append(
+                RoundRows(
+                    round=batch.seq,
+                    digests=digests,
+                    n=added.n,
+                    data=data,
+                    n_before=before.n,
+                    n_after=after.n,
+                    counts=encode_counts(after),
+                )
+            )
         process, generation = self._last_writer
-        values: dict[str, int | bytes] = {
-            "round": batch.seq,
-            "process": process,
-            "token": self.database.token,
-            "hour": self.hour(),
-            "n": added.n,
-            "data": data,
-            "n_before": last_tally.n,
-            "n_after": tally.n,
-            "counts": encode_counts(tally),
-        }
-        is_stored = self.database.commit_in_one_statement(digests, values, generation)
-        return tally if is_stored else None
+        is_stored = self.database.commit_in_one_statement(rows, process, self.hour(), generation)
+        return tallies if is_stored else None
 
     def _store(
         self, connection: sa.Connection, batches: Sequence[Batch]

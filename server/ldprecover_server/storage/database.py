@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.pool import PoolProxiedConnection
 
 from ldprecover_server.errors import StorageFullError, StoreUnavailableError
+from ldprecover_server.storage.one_statement import RoundRows
 
 _log = logging.getLogger(__name__)
 
@@ -95,16 +96,15 @@ class Database(ABC):
     ) -> set[bytes]:
         """Insert new submission keys with their digests, in this order; return the new ones."""
 
+    @abstractmethod
     def commit_in_one_statement(
-        self, digests: Mapping[bytes, bytes], values: Mapping[str, int | bytes], generation: int
+        self, rows: Sequence[RoundRows], process: int, hour: int, generation: int
     ) -> bool:
-        """Commit a batch in one statement; return False, with nothing stored, on any conflict.
+        """Commit rows in one statement; return False, with nothing stored, on any conflict.
 
-        `digests` are those of the new keys, both encoded, in ascending order of the keys. `values`
-        are the other parameters of the statement. `generation` is that of the connections when the
-        tally was read.
+        Their rounds are in ascending order. `process` and `generation` of the connections are those
+        that wrote the tallies last.
         """
-        return False
 
     def free_bytes(self) -> int | None:
         """Return the free bytes on the database's disk, or None if unknown."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.conftest import NewDatabase
 from tests.server.storage.conftest import PARAMETERS, Group, Submitted
 
-from ldprecover_server.storage import Storage
+from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.schema import rounds, segments, submission_keys, tallies
 
@@ -139,3 +139,30 @@ def test_any_history_ends_the_same_either_way(
             (pair.play(number, seqs, history, same_number=same_number), pair.content(seqs))
         )
     assert ended[0] == ended[1]
+
+
+def test_groups_of_rounds_written_before_are_one_statement_each(
+    pairs: tuple[Pair, Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair, names = pairs[0], iter(range(100))
+
+    def commit(*seqs: int) -> int:
+        """Commit a new submission to each round; return how many statements stored groups."""
+        before = pair.stored
+        groups = [Group(seq, [Submitted(b"%d" % next(names), (1, 2))]) for seq in seqs]
+        assert pair.storages[0].commit(groups) == [[Outcome.STORED]] * len(seqs)
+        return pair.stored - before
+
+    seqs = [*pair.open_rounds(1_000), *pair.open_rounds(1_001)]
+    assert commit(*seqs) == 0, "the tallies have no row yet"
+    assert [commit(*seqs[::-1]), commit(*seqs)] == [1, 1]
+    assert [commit(seq) for seq in seqs] == [1, 1, 1, 1], "each is remembered beside the others"
+
+    monkeypatch.setattr("ldprecover_server.storage.backends.sqlite.SQLITE_ROUNDS", 3)
+    is_sqlite = pair.storages[0].database.dialect == "sqlite"
+    assert commit(*seqs) == (0 if is_sqlite else 1)
+    monkeypatch.setattr("ldprecover_server.storage.commit._TALLIES", 1)
+    assert [commit(seqs[0]), commit(seqs[1]), commit(seqs[1])] == [1, 0, 1]
+    with pair.storages[0].database.read() as connection:
+        n = connection.scalars(sa.select(tallies.c.n).where(tallies.c.round.in_(seqs))).all()
+    assert sorted(n) == [10, 10, 12, 14]

@@ -20,6 +20,7 @@ from ldprecover_server.storage.backends.postgres_settings import open_sessions
 from ldprecover_server.storage.backends.postgres_timeouts import LOST, PING_SECONDS, Session
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import DIGEST_BYTES
+from ldprecover_server.storage.one_statement import RoundRows
 from ldprecover_server.storage.schema import MAINTENANCE_NUMBER, PROCESS_CLASS, ROUND_CLASS
 
 _log = logging.getLogger(__name__)
@@ -169,12 +170,12 @@ class Postgres(Database):
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
 
     def commit_in_one_statement(
-        self, digests: Mapping[bytes, bytes], values: Mapping[str, int | bytes], generation: int
+        self, rows: Sequence[RoundRows], process: int, hour: int, generation: int
     ) -> bool:
         with self.translated_errors():
             # On a new connection the database may have lost this process's last commit: a failover.
             is_current = self.one_statement.begin() == generation
-            return is_current and self.one_statement.commit(digests, values)
+            return is_current and self.one_statement.commit(rows, process, self.token, hour)
 
     def close(self) -> None:
         self._claimed = False

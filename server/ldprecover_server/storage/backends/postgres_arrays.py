@@ -1,6 +1,6 @@
 """Postgres arrays in binary form, joined from values that are bytes already.
 
-Every commit sends two of them.
+Every commit sends some of them.
 """
 
 import struct
@@ -13,7 +13,7 @@ from psycopg.pq import Format
 
 
 class _Array:
-    """An array of values of one length: its shape, then each value after its length."""
+    """An array: its shape, then each value after its length."""
 
     element: ClassVar[int]
 
@@ -21,10 +21,13 @@ class _Array:
         if not values:
             self.binary = struct.pack("!iii", 0, 0, self.element)
             return
-        length = struct.pack("!i", len(next(iter(values))))
         # One dimension, no nulls, indexed from 1.
         header = struct.pack("!iiiii", 1, 0, self.element, len(values), 1)
-        self.binary = header + length + length.join(values)
+        self.binary = header + self._joined(values)
+
+    def _joined(self, values: Collection[bytes]) -> bytes:
+        length = struct.pack("!i", len(next(iter(values))))  # of every value
+        return length + length.join(values)
 
 
 class Uuids(_Array):
@@ -37,6 +40,15 @@ class Bigints(_Array):
     """An array of bigint, 8 bytes each, most significant byte first."""
 
     element = psycopg.postgres.types["int8"].oid
+
+
+class Byteas(_Array):
+    """An array of bytea, of any lengths."""
+
+    element = psycopg.postgres.types["bytea"].oid
+
+    def _joined(self, values: Collection[bytes]) -> bytes:
+        return b"".join(part for each in values for part in (struct.pack("!i", len(each)), each))
 
 
 class _Dumper(Dumper):

@@ -3,29 +3,35 @@
 import re
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import psycopg
 import sqlalchemy as sa
 
-from ldprecover_server.storage.backends.postgres_arrays import Bigints, Uuids
+from ldprecover_server.storage.backends.postgres_arrays import Bigints, Byteas, Uuids
 from ldprecover_server.storage.backends.postgres_timeouts import LOST, Prepared, Session
 from ldprecover_server.storage.database import PinnedConnection
-from ldprecover_server.storage.one_statement import ABORTED, POSTGRES
+from ldprecover_server.storage.one_statement import ABORTED, POSTGRES, RoundRows
 
 _BYTEA, _INT8 = (psycopg.postgres.types[name].oid for name in ("bytea", "int8"))
 _AS_CAST = 0  # the server takes the type of the cast in the statement
-_TYPES = {"keys": _AS_CAST, "digests": _AS_CAST, "token": _BYTEA, "data": _BYTEA, "counts": _BYTEA}
+_TYPES = {"process": _INT8, "hour": _INT8, "token": _BYTEA}
 _PLACEHOLDER = re.compile(r"%\((\w+)\)[sb]")
 _NAMES = list(dict.fromkeys(_PLACEHOLDER.findall(POSTGRES)))
 _STATEMENT = Prepared(
     name=b"ldprecover_one_statement",
     text=_PLACEHOLDER.sub(lambda match: f"${_NAMES.index(match[1]) + 1}", POSTGRES).encode(),
-    types=[_TYPES.get(name, _INT8) for name in _NAMES],
+    types=[_TYPES.get(name, _AS_CAST) for name in _NAMES],
 )
 _STORED = struct.pack("!i", 1)
 _int8 = struct.Struct("!q").pack
+
+
+def _prepare(session: Session) -> None:
+    """Keep the statement's plan: by default each commit would plan it again for its arrays."""
+    with session.checking():
+        session.execute("SET plan_cache_mode = 'force_generic_plan'")
 
 
 class PostgresCommit:
@@ -37,7 +43,7 @@ class PostgresCommit:
         generation: Callable[[], int],
         idle_seconds: float,
     ) -> None:
-        self._pinned = PinnedConnection(engine)
+        self._pinned = PinnedConnection(engine, _prepare)
         self._current_generation = generation
         self._idle_seconds = idle_seconds
         self._generation = -1
@@ -56,21 +62,24 @@ class PostgresCommit:
         self._generation = self._current_generation()
         return self._generation
 
-    def commit(self, digests: Mapping[bytes, bytes], values: Mapping[str, int | bytes]) -> bool:
-        """Commit a batch; return False, with nothing stored, on any conflict. Raises DBAPIError."""
+    def commit(self, rows: Sequence[RoundRows], process: int, token: bytes, hour: int) -> bool:
+        """Commit rows; return False, with nothing stored, on any conflict. Raises DBAPIError."""
         session = self.session
         parameters = {
-            **values,
-            "submissions": len(digests),
-            "keys": Uuids(digests).binary,
-            "digests": Bigints(digests.values()).binary,
+            "process": _int8(process),
+            "token": token,
+            "hour": _int8(hour),
+            "rounds": Bigints([_int8(each.round) for each in rows]).binary,
+            "befores": Bigints([_int8(each.n_before) for each in rows]).binary,
+            "afters": Bigints([_int8(each.n_after) for each in rows]).binary,
+            "ns": Bigints([_int8(each.n) for each in rows]).binary,
+            "counts": Byteas([each.counts for each in rows]).binary,
+            "data": Byteas([each.data for each in rows]).binary,
+            "keys": Uuids([key for each in rows for key in each.digests]).binary,
+            "digests": Bigints([d for each in rows for d in each.digests.values()]).binary,
         }
-        encoded = []
-        for name in _NAMES:
-            value = parameters[name]
-            encoded.append(value if isinstance(value, bytes) else _int8(value))
         try:
-            return session.run(_STATEMENT, encoded) == _STORED
+            return session.run(_STATEMENT, [parameters[name] for name in _NAMES]) == _STORED
         except psycopg.Error as error:
             if error.sqlstate == ABORTED:
                 return False

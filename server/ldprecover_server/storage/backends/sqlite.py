@@ -21,7 +21,13 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.storage.database import Database, PinnedConnection, is_write
-from ldprecover_server.storage.one_statement import SQLITE, SQLITE_SETUP
+from ldprecover_server.storage.one_statement import (
+    SQLITE,
+    SQLITE_ROUNDS,
+    SQLITE_ROW,
+    SQLITE_SETUP,
+    RoundRows,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -217,24 +223,27 @@ class SQLite(Database):
         return set(new)
 
     def commit_in_one_statement(
-        self, digests: Mapping[bytes, bytes], values: Mapping[str, Any], generation: int
+        self, rows: Sequence[RoundRows], process: int, hour: int, generation: int
     ) -> bool:
-        parameters = {
-            **values,
-            "submissions": len(digests),
-            "keys": b"".join(digests),
-            "digests": b"".join(digests.values()),
-        }
+        if len(rows) > SQLITE_ROUNDS:
+            return False
+        parameters: list[int | bytes] = []
+        for each in rows:
+            keys, digests = b"".join(each.digests), b"".join(each.digests.values())
+            parameters += (each.round, process, self.token, len(each.digests), keys, digests)
+            parameters += (each.n_before, each.n_after, each.counts, hour, each.n, each.data)
         with self.translated_errors():
             self._check_same()
             try:
-                self._pinned.get().execute(SQLITE, parameters)
+                statement = SQLITE + ", ".join(len(rows) * [SQLITE_ROW])
+                self._pinned.get().execute(statement, parameters)
             except sqlite3.IntegrityError:
                 return False
             except sqlite3.Error as error:
                 raise self._pinned.translate(error, is_lost=False) from error
             self._check_same()
-        self._count_pages(len(digests), len(values["data"]) + len(values["counts"]))
+        for each in rows:
+            self._count_pages(len(each.digests), len(each.data) + len(each.counts))
         return True
 
     def write_nothing(self, connection: sa.Connection) -> None:
