@@ -39,7 +39,7 @@ in another language](../how-to/another-language.md) shows requests and answers.
 - Problems that are not repeated below: of every call `invalid-request`, `busy` and
   `store-unavailable`; of a round `round-not-found`; of a form `form-not-found`; of calls with a key
   `unauthorized` and `forbidden`; of calls with a body `malformed-body`, `body-timeout`,
-  `body-too-large`, `unsupported-media-type`, `unsupported-transfer-encoding`, `queue-full`,
+  `body-too-large`, `unsupported-media-type`, `unsupported-transfer-encoding`,
   `invalid-parameter`; of analyses `analysis-too-large`, `analysis-failed`, `analysis-timeout`.
 """
 

@@ -448,24 +448,13 @@ class AnalysisFailedError(ServiceError):
 # The service cannot answer at present.
 
 
-class QueueFullError(ServiceError):
-    """Too many submissions are queued; nothing of this one was stored.
-
-    Nothing was stored. Try again after the seconds in Retry-After, with the same idempotency
-    key and the same bytes.
-    """
-
-    type = ProblemType.QUEUE_FULL
-    retry_after = 1
-
-
 class BusyError(ServiceError):
     """Too many requests of this kind are queued, or this one was queued for too long.
 
     Too many requests of this kind are queued, or this one was queued for too long. Retry after the
     seconds in Retry-After. Of queued analyses those with a key come first, and without a key the
-    oldest of the round that has most makes room for newer ones. Send a submission again with the
-    same idempotency key and the same bytes.
+    oldest of the round that has most makes room for newer ones. Nothing of a submission was stored:
+    send it again with the same idempotency key and the same bytes.
     """
 
     type = ProblemType.BUSY
@@ -476,6 +465,17 @@ class AnalysesBusyError(BusyError):
     """Too many analyses are queued."""
 
     retry_after = 5
+
+
+class RoundDamagedError(ServiceError):
+    """What is stored of the round was changed.
+
+    What is stored of the round was changed in the database: its parameters do not have its digest
+    or its p and q, or its counts do not fit them. So there are no numbers, and no report is taken,
+    until the operator restores a backup. `ldprecover admin check` finds such rounds.
+    """
+
+    type = ProblemType.ROUND_DAMAGED
 
 
 class StoreUnavailableError(ServiceError):

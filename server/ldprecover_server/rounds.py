@@ -102,7 +102,8 @@ class Rounds:
     def close(self, identifier: str) -> StoredRound:
         """Close a round to reports.
 
-        Raises RoundNotFoundError, RoundOfFormError and PluginNotLoadedError.
+        Raises RoundNotFoundError, RoundOfFormError, PluginNotLoadedError and
+        RoundDamagedError.
         """
         # First, so that a call with an error changes nothing.
         round = self._remembered(self._single(identifier))
@@ -134,7 +135,7 @@ class Rounds:
     def find(self, identifier: str) -> StoredRound:
         """Return the round with an id or name, or the `current` one.
 
-        Raises RoundNotFoundError and PluginNotLoadedError.
+        Raises RoundNotFoundError, PluginNotLoadedError and RoundDamagedError.
         """
         return self._remembered(self._storage.rounds.find(identifier))
 
@@ -246,12 +247,12 @@ class Rounds:
         return decode_labels(self.labels(round))
 
     def _remembered(self, round: StoredRound) -> StoredRound:
-        """Add a round to the cache; return it. Raises PluginNotLoadedError."""
+        """Add a round to the cache; return it. Raises PluginNotLoadedError, RoundDamagedError."""
+        _ = round.oracle
         cached = self._cache.get(round.id)
         if cached is None:
             cached = round
             self._cache.add(round.id, round)
         if self._cache.get(round.name) is not cached:
             self._cache.add(round.name, cached)
-        _ = round.oracle
         return round

@@ -108,7 +108,7 @@ class Submissions:
     def _readiness_error(self) -> ServiceError | None:
         """Return why a submission could not be stored now: the error that it would meet, or None.
 
-        A QueueFullError, StorageFullError, StoreUnavailableError or DatabaseGoneError.
+        A BusyError, StorageFullError, StoreUnavailableError or DatabaseGoneError.
         """
         try:
             self._check_ready()

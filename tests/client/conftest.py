@@ -78,7 +78,7 @@ class Collector:
     @classmethod
     def busy(cls, status: int = 503, **headers: str) -> Fault:
         """A fault: the server is busy and stores nothing."""
-        return lambda send: cls.problem(status, "queue-full", **headers)
+        return lambda send: cls.problem(status, "busy", **headers)
 
     @staticmethod
     def instead(*args, **options) -> Fault:

@@ -35,7 +35,7 @@ test("retries end after `total` seconds", async () => {
 test("Retry-After adds to the jitter, up to `longest`", async () => {
   const collector = await Collector.of({});
   collector.faults = [
-    () => problem(503, "queue-full", { "Retry-After": "4" }),
+    () => problem(503, "busy", { "Retry-After": "4" }),
     () => problem(429, "rate-limited", { "Retry-After": "900" }),
   ];
   const [retries, waits] = counted();
@@ -92,12 +92,12 @@ test("a problem's detail does not repeat its title", () => {
 
 test("UnansweredError has the last status and Retry-After", async () => {
   const collector = await Collector.of({});
-  collector.faults = new Array(3).fill(() => problem(503, "queue-full", { "Retry-After": "7" }));
+  collector.faults = new Array(3).fill(() => problem(503, "busy", { "Retry-After": "7" }));
   const [retries] = counted({ attempts: 3 });
   const error = await failure(collector.reporter({ retries }).report("a"));
   assert.ok(error instanceof UnansweredError);
   assert.deepEqual([error.status, error.retryAfter], [503, 7]);
-  assert.match(error.message, /queue full/);
+  assert.match(error.message, /busy/);
 });
 
 test("a late response times out", async () => {

@@ -21,9 +21,9 @@ from ldprecover_interface.invalid_fields import invalid_fields
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
+    BusyError,
     InvalidRequestError,
     MalformedBodyError,
-    QueueFullError,
     ServiceError,
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
@@ -91,7 +91,7 @@ class Body:
         """Return the whole body, decompressed. `release` its memory afterwards.
 
         Raises BodyTooLargeError, UnsupportedMediaTypeError, UnsupportedTransferEncodingError,
-        MalformedBodyError, BodyTimeoutError or QueueFullError.
+        MalformedBodyError, BodyTimeoutError or BusyError.
         """
         self.limit = limit
         is_gzip = self._check_headers(media_types)
@@ -216,7 +216,7 @@ class Body:
 
     def _reserve(self, n: int) -> None:
         if not self._memory.budget.reserve(n):
-            raise QueueFullError("the memory for request bodies is in use; retry later")
+            raise BusyError("the memory for request bodies is in use; retry later")
         self._reserved += n
 
 

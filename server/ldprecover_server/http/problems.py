@@ -38,7 +38,7 @@ BODY = (
     errors.UnsupportedMediaTypeError,
     errors.UnsupportedTransferEncodingError,
     errors.InvalidRequestError,
-    errors.QueueFullError,
+    errors.BusyError,
 )
 """Errors of calls with a body."""
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_HELD_BYTES = 1 << 12
+_SMALL_BYTES = 1 << 12
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -24,14 +24,14 @@ class _Transport:
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
-        self._held = b""
+        self._waiting = b""
 
     def write(self, data: bytes) -> None:
-        if self._held or len(data) > _HELD_BYTES:
-            self._held, held = b"", self._held
-            self._transport.writelines([held, data] if held else [data])
+        if self._waiting or len(data) > _SMALL_BYTES:
+            self._waiting, first = b"", self._waiting
+            self._transport.writelines([first, data] if first else [data])
         else:
-            self._held = data
+            self._waiting = data
             self._loop.call_soon(self._flush)
 
     def close(self) -> None:
@@ -42,6 +42,6 @@ class _Transport:
         return getattr(self._transport, name)
 
     def _flush(self) -> None:
-        if self._held:
-            self._held, held = b"", self._held
-            self._transport.write(held)
+        if self._waiting:
+            self._waiting, first = b"", self._waiting
+            self._transport.write(first)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 
 from ldprecover_server.errors import (
+    BusyError,
     InternalError,
     KeyReusedError,
-    QueueFullError,
     RoundClosedError,
     RoundNotFoundError,
     ServiceError,
@@ -110,7 +110,7 @@ class Ingest:
     def check_ready(self) -> None:
         """Check that a submission could be stored now.
 
-        Raises QueueFullError, StorageFullError or StoreUnavailableError.
+        Raises BusyError, StorageFullError or StoreUnavailableError.
         """
         self._check_queue()
         # A disk that is too full for a commit may have room for a few bytes.
@@ -121,12 +121,12 @@ class Ingest:
         if self._loop is None:  # an application that was mounted in another, say
             raise StoreUnavailableError("the lifespan of the application was not run")
         if self.waiting >= self._max_waiting:
-            raise QueueFullError(f"{self.waiting} submissions wait for their commit")
+            raise BusyError(f"{self.waiting} submissions wait for their commit")
 
     async def submit(self, submission: Submission) -> bool:
         """Store a submission; return whether it is a duplicate of an earlier one.
 
-        Raises QueueFullError, RoundNotFoundError, RoundClosedError, KeyReusedError,
+        Raises BusyError, RoundNotFoundError, RoundClosedError, KeyReusedError,
         StorageFullError, StoreUnavailableError, or InternalError if the protocol cannot count it.
         """
         assert self._loop is not None

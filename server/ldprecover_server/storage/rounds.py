@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.reports.tally import Tally
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_server.errors import (
     NameTakenError,
     PluginNotLoadedError,
+    RoundDamagedError,
     RoundNotFoundError,
 )
 from ldprecover_server.storage.database import Database, Repository, read_large_value
@@ -155,12 +157,14 @@ class RoundStore(Repository):
             return [stored_round(row) for row in connection.execute(query)]
 
     def labels(self, seq: int) -> bytes:
-        """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
-        with self.database.read() as connection:
-            return read_labels(connection, seq)
+        """Return a round's labels as a JSON array in UTF-8. Raises as `parameters` does."""
+        return msgspec.json.encode(self.parameters(seq).items)
 
     def parameters(self, seq: int) -> RoundParameters:
-        """Return a round's parameters. Raises RoundNotFoundError and PluginNotLoadedError."""
+        """Return a round's parameters.
+
+        Raises RoundNotFoundError, PluginNotLoadedError and RoundDamagedError.
+        """
         with self.database.read() as connection:
             return read_parameters(connection, seq)
 
@@ -228,14 +232,25 @@ def end_round(
 
 
 def oracle_of(round: Any) -> FrequencyOracle:
-    """Return the oracle of a StoredRound or a row of `rounds`. Raises PluginNotLoadedError."""
+    """Return the oracle of a StoredRound or a row of `rounds`.
+
+    Raises PluginNotLoadedError and RoundDamagedError.
+    """
     kind = PROTOCOLS.get(round.protocol)
     if kind is None:
         raise PluginNotLoadedError(
             f"this server has not loaded the plugin {round.protocol!r}, the protocol of the round"
         )
     parameters = (round.protocol, round.epsilon, round.domain_size, round.parameter)
-    return _shared_oracle(kind, *parameters)
+    try:
+        oracle = _shared_oracle(kind, *parameters)
+    except ParameterError as error:
+        raise RoundDamagedError(
+            f"the stored parameters of the round cannot be used: {error}"
+        ) from None
+    if (oracle.p, oracle.q) != (round.p, round.q):
+        raise RoundDamagedError("the stored parameters of the round do not have its p and q")
+    return oracle
 
 
 @lru_cache(maxsize=256)
@@ -249,29 +264,35 @@ def decode_labels(items: bytes) -> list[str]:
     return msgspec.json.decode(items, type=list[str])
 
 
-def read_labels(connection: sa.Connection, seq: int) -> bytes:
-    """Return a round's labels as a JSON array in UTF-8. Raises RoundNotFoundError."""
-    conditions = (labels.c.round == rounds.c.seq, rounds.c.seq == seq, NOT_GONE)
-    items = read_large_value(connection, labels.c["items"], *conditions)
-    if items is None:
-        raise RoundNotFoundError("the round was deleted")
-    return items
-
-
 def read_parameters(connection: sa.Connection, seq: int) -> RoundParameters:
-    """Return a round's parameters. Raises RoundNotFoundError and PluginNotLoadedError."""
+    """Return a round's parameters. Raises as `RoundStore.parameters` does."""
     row = connection.execute(sa.select(rounds).where(rounds.c.seq == seq, NOT_GONE)).one_or_none()
     if row is None:
         raise RoundNotFoundError("the round was deleted")
-    oracle_of(row)
-    return RoundParameters(
-        row.protocol,
-        row.epsilon,
-        tuple(decode_labels(read_labels(connection, seq))),
-        parameter=row.parameter,
-        stored=True,
-        practice=row.practice,
-    )
+    items = read_large_value(connection, labels.c["items"], labels.c.round == seq)
+    return parameters_of(row, items)
+
+
+def parameters_of(round: Any, items: bytes | None) -> RoundParameters:
+    """Return the parameters of a row of `rounds` and its labels in JSON, checked by its digest.
+
+    Raises PluginNotLoadedError and RoundDamagedError.
+    """
+    oracle = oracle_of(round)
+    try:
+        parameters = RoundParameters(
+            round.protocol,
+            round.epsilon,
+            tuple(decode_labels(items or b"")),
+            parameter=round.parameter,
+            stored=True,
+            practice=round.practice,
+        )
+    except (ParameterError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RoundDamagedError(f"the stored labels of the round cannot be used: {error}") from None
+    if parameters.digest != round.digest or parameters.oracle != oracle:
+        raise RoundDamagedError("the stored parameters of the round do not have its digest")
+    return parameters
 
 
 def find_round(connection: sa.Connection, identifier: str) -> StoredRound:

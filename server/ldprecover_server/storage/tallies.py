@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from ldprecover.errors import ParameterError
 from ldprecover.reports.tally import Tally
-from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.errors import RoundDamagedError, RoundNotFoundError
 from ldprecover_server.storage.schema import NOT_GONE, rounds, tallies, total
 
 NUMBER_OF_REPORTS = (
@@ -42,7 +42,7 @@ def _width(n: int) -> np.dtype[np.unsignedinteger | np.signedinteger]:
 def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
     """Return a round's tally over all processes; its summary has `size` counts.
 
-    Raises RoundNotFoundError.
+    Raises RoundNotFoundError and RoundDamagedError.
     """
     # In the same view as its tallies: a round deleted since it was looked up has none.
     if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)) is None:
@@ -53,6 +53,4 @@ def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
     try:
         return sum((decode_tally(row.counts, row.n) for row in rows), Tally.empty(size))
     except (ParameterError, ValueError) as error:  # the caller's parameters are not at fault
-        raise RuntimeError(
-            "the stored counts do not fit the round: the database is damaged"
-        ) from error
+        raise RoundDamagedError("the stored counts do not fit the round") from error

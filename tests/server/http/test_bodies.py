@@ -24,9 +24,9 @@ from ldprecover_server import Settings
 from ldprecover_server.errors import (
     BodyTimeoutError,
     BodyTooLargeError,
+    BusyError,
     InvalidRequestError,
     MalformedBodyError,
-    QueueFullError,
     ServiceError,
     UnsupportedMediaTypeError,
     UnsupportedTransferEncodingError,
@@ -329,7 +329,7 @@ def test_rejects_body_until_memory_is_released() -> None:
     bodies = BodyMemory(120)
     first, second, third = (a_body(bodies, piece(bytes(n))) for n in (100, 21, 20))
     read(first)
-    with pytest.raises(QueueFullError):
+    with pytest.raises(BusyError):
         read(second)
     second.release()
     first.release()

@@ -132,11 +132,11 @@ def test_damaged_database_is_a_server_error_and_the_server_survives(
     for damaged in (bytes(3), bytes(8), 4 * b"\xff" + bytes(12)):
         swap_counts(damaged)
         for answer in (server.get("/frequencies"), server.post("/recover")):
-            assert problem_of(answer) == "internal-error"
+            assert problem_of(answer) == "round-damaged"
             assert "Traceback" not in answer.text
         submitted = server.submit(id, b"\2\0\0\0", "key")
         assert submitted.status_code in (500, 503)
-        assert problem_of(submitted) in ("internal-error", "store-unavailable")
+        assert problem_of(submitted) in ("round-damaged", "store-unavailable")
     assert "Traceback" in server.log.read_text()
     assert server.get("/healthz").json() == {"status": "ok"}
     swap_counts(whole, 1)

@@ -210,7 +210,7 @@ def test_full_queue_rejects_the_next_and_loses_nothing(
 
     answers = app.run(send_all())
     refused = [i for i, r in enumerate(answers) if r.status_code == 503]
-    assert {problem_of(answers[i]) for i in refused} == {"queue-full"}
+    assert {problem_of(answers[i]) for i in refused} == {"busy"}
     assert all(int(answers[i].headers["retry-after"]) >= 1 for i in refused)
     assert len(refused) == 15
     assert sum(counts(app, id)) == 5

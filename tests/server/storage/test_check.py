@@ -144,16 +144,16 @@ DAMAGES: dict[str, tuple[sa.Executable, list[Finding]]] = {
     ),
     "unreadable parameters": (
         sa.update(labels).where(labels.c.round == of("empty")).values({"items": b"["}),
-        [Finding("empty", "parameters that can be read", 1, 0)],
+        [Finding("empty", "parameters of the round's digest, p and q", 1, 0)],
     ),
     "unreadable parameters of reports": (
         sa.update(rounds).where(rounds.c.name == "open").values(epsilon=-1.0),
-        [Finding("open", "parameters that can be read", 1, 0)],
+        [Finding("open", "parameters of the round's digest, p and q", 1, 0)],
     ),
     "segment of no round": (sa.insert(segments).values(round=6, hour=1, n=1, data=bytes(4)), []),
     "missing labels": (
         sa.delete(labels).where(labels.c.round == of("empty")),
-        [Finding("empty", "parameters that can be read", 1, 0)],
+        [Finding("empty", "parameters of the round's digest, p and q", 1, 0)],
     ),
 }
 

@@ -10,9 +10,9 @@ from ldprecover import counting
 from ldprecover_interface import paths
 from ldprecover_interface.operation import KeyScope, Status, Version
 from ldprecover_server.errors import (
+    BusyError,
     DatabaseGoneError,
     InvalidRequestError,
-    QueueFullError,
     StorageFullError,
     StoreUnavailableError,
     UnauthorizedError,
@@ -41,7 +41,7 @@ async def get_health() -> Status:
 
 @router.get(
     paths.READYZ,
-    responses=problems(QueueFullError, StoreUnavailableError, DatabaseGoneError, StorageFullError),
+    responses=problems(BusyError, StoreUnavailableError, DatabaseGoneError, StorageFullError),
 )
 async def get_readiness(request: Request) -> Status:
     """Return `ready`: the database took a write within the last second, and there is room."""

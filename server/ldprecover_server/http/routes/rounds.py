@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic_core import from_json, to_json
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from ldprecover.protocols import PROTOCOLS, own_parameters
+from ldprecover.protocols import own_parameters
 from ldprecover.rounds.parameters import TEXTS
 from ldprecover_interface import paths
 from ldprecover_interface.export import Export
@@ -25,7 +26,9 @@ from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NameTakenError,
+    PluginNotLoadedError,
     ReportsGoneError,
+    RoundDamagedError,
     RoundNotFoundError,
     RoundOfFormError,
 )
@@ -219,16 +222,13 @@ async def export_round(round: RoundReference, caller: Reader) -> Response:
 
 
 def _head(stored: StoredRound) -> dict[str, Any]:
-    """Return a round's parameters; those of a protocol that is not loaded are null."""
-    is_loaded = stored.protocol in PROTOCOLS
-    return {
-        **{name: getattr(stored, name) for name in _STORED},
-        **dict.fromkeys(own_parameters()),
-        **(stored.oracle.own if is_loaded else {}),
-        "digits": stored.oracle.derived.get("digits") if is_loaded else None,
-        "p": stored.p if is_loaded else None,
-        "q": stored.q if is_loaded else None,
-    }
+    """Return a round's parameters; without its protocol, or if they are damaged, some are null."""
+    head: dict[str, Any] = {name: getattr(stored, name) for name in _STORED}
+    head |= dict.fromkeys((*own_parameters(), "digits", "p", "q"))
+    with suppress(PluginNotLoadedError, RoundDamagedError):
+        oracle = stored.oracle
+        head |= {**oracle.own, "digits": oracle.derived.get("digits"), "p": oracle.p, "q": oracle.q}
+    return head
 
 
 def summaries(caller: Caller, rounds: Sequence[StoredRound]) -> list[RoundSummary]:

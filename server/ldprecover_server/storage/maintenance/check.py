@@ -18,9 +18,10 @@ from ldprecover import RoundParameters, Tally
 from ldprecover.errors import LDPRecoverError
 from ldprecover.items import quoted
 from ldprecover.protocols import PROTOCOLS
+from ldprecover_server.errors import PluginNotLoadedError, RoundDamagedError
 from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import in_round
-from ldprecover_server.storage.rounds import decode_labels
+from ldprecover_server.storage.rounds import parameters_of
 from ldprecover_server.storage.schema import (
     forms,
     labels,
@@ -129,11 +130,8 @@ class _RoundCheck:
     def __init__(self, round: Any) -> None:
         self._round = round
         self._parameters: RoundParameters | None = None
-        with contextlib.suppress(LDPRecoverError, TypeError, ValueError):
-            items = tuple(decode_labels(round.items))  # a TypeError without labels
-            self._parameters = RoundParameters(
-                round.protocol, round.epsilon, items, parameter=round.parameter, stored=True
-            )
+        with contextlib.suppress(PluginNotLoadedError, RoundDamagedError):
+            self._parameters = parameters_of(round, round.items)
         self._damaged_tallies = self._segments = self._damaged = self._reports = 0
         self._impossible = 0
         size = self._parameters.oracle.summary_size if self._parameters else 0
@@ -176,7 +174,7 @@ class _RoundCheck:
         elif protocol not in PROTOCOLS:
             yield Finding(name, f"a protocol that is loaded, not the plugin {protocol!r}", 1, 0)
         elif self._parameters is None:
-            yield Finding(name, "parameters that can be read", 1, 0)
+            yield Finding(name, "parameters of the round's digest, p and q", 1, 0)
         else:
             for description, expected, actual in self._expectations(self._parameters, keys):
                 if expected != actual:
