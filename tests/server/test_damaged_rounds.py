@@ -10,7 +10,7 @@ from tests.server.conftest import InProcess, StartInProcess, problem_of
 from ldprecover_server.storage import Finding
 from ldprecover_server.storage.schema import labels, rounds
 
-OPENED = {"protocol": "olh", "epsilon": 1.0, "hash_range": 4, "name": "tea"}
+OPENED: dict[str, Any] = {"protocol": "olh", "epsilon": 1.0, "hash_range": 4, "name": "tea"}
 REPORTS = {"seeds": [1, 2], "buckets": [0, 3]}
 ITEMS = b'["a", "b", "c", "d"]'
 
@@ -23,7 +23,7 @@ def relabelled(items: bytes) -> sa.Update:
     return sa.update(labels).values({"items": items})
 
 
-OF_PARAMETERS = {
+OF_PARAMETERS: dict[str, sa.UpdateBase] = {
     "epsilon": changed(epsilon=2.0),
     "no epsilon": changed(epsilon=-1.0),
     "p": changed(p=0.9),
@@ -32,7 +32,7 @@ OF_PARAMETERS = {
     "protocol": changed(protocol="grr", parameter=None),
     "no parameter": changed(protocol="grr"),
 }
-OF_LABELS = {
+OF_LABELS: dict[str, sa.UpdateBase] = {
     "domain size": changed(domain_size=5),
     "label": relabelled(ITEMS.replace(b"a", b"e")),
     "order": relabelled(b'["b", "a", "c", "d"]'),
@@ -45,7 +45,7 @@ OF_LABELS = {
 }
 
 
-def change(app: InProcess, id: str, damage: sa.Executable) -> None:
+def change(app: InProcess, id: str, damage: sa.UpdateBase) -> None:
     """Change the database, and have the application load the round as after a restart."""
     with app.storage.database.write() as connection:
         connection.execute(damage)
@@ -58,7 +58,7 @@ def change(app: InProcess, id: str, damage: sa.Executable) -> None:
     "damage", (OF_PARAMETERS | OF_LABELS).values(), ids=OF_PARAMETERS | OF_LABELS
 )
 def test_damaged_round_gives_no_number(
-    start_in_process: StartInProcess, damage: sa.Executable
+    start_in_process: StartInProcess, damage: sa.UpdateBase
 ) -> None:
     app = start_in_process(open_reports=10)
     id = app.open_round(**OPENED)
@@ -87,7 +87,7 @@ def test_damaged_round_gives_no_number(
 
 @pytest.mark.parametrize("damage", OF_PARAMETERS.values(), ids=OF_PARAMETERS)
 def test_damaged_round_takes_no_report(
-    start_in_process: StartInProcess, damage: sa.Executable
+    start_in_process: StartInProcess, damage: sa.UpdateBase
 ) -> None:
     app = start_in_process()
     id = app.open_round(**OPENED)

@@ -136,7 +136,7 @@ def test_damaged_database_is_a_server_error_and_the_server_survives(
             assert "Traceback" not in answer.text
         submitted = server.submit(id, b"\2\0\0\0", "key")
         assert submitted.status_code in (500, 503)
-        assert problem_of(submitted) in ("round-damaged", "store-unavailable")
+        assert problem_of(submitted) in ("internal-error", "store-unavailable")
     assert "Traceback" in server.log.read_text()
     assert server.get("/healthz").json() == {"status": "ok"}
     swap_counts(whole, 1)
