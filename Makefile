@@ -17,7 +17,7 @@
 # make mutation  run the nearest tests on MUTANTS (60) mutants of the proofs' modules; SEED repeats a sample
 # make adversary  the worst that ADVERSARY (60) random attacks do to un-mixing; SEED repeats them
 # make audit     look up known vulnerabilities of the pinned versions in the package index
-# make bench     measure speeds as ratios to limits
+# make bench     measure speeds side by side
 # make lock      pin the versions of pyproject.toml again
 
 PYTHON ?= python3
@@ -193,4 +193,4 @@ lock:
 	$(PART) --extra cli --extra postgres --extra fast --extra certify --output-file deploy/image-fast.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/_build docs/_build client/js/node_modules client/js/ldprecover.classic.js
+	rm -rf $(VENV) $(VENV)-* .coverage build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis docs/_build client/js/node_modules client/js/ldprecover.classic.js
