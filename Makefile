@@ -16,6 +16,7 @@
 # make fuzz      run the property tests on new inputs for FUZZ_SECONDS (600)
 # make mutation  run the nearest tests on MUTANTS (60) mutants of the proofs' modules; SEED repeats a sample
 # make adversary  the worst that ADVERSARY (60) random attacks do to un-mixing; SEED repeats them
+# make deployment  follow deploying.md on a clean Debian, kill each part, and restore a backup; as root or by sudo
 # make audit     look up known vulnerabilities of the pinned versions in the package index
 # make bench     measure speeds side by side
 # make lock      pin the versions of pyproject.toml again
@@ -38,7 +39,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # for a requirement with extras, even where the lock pins another.
 LOCKED := $(PIP) --no-deps --require-hashes --requirement
 
-.PHONY: ldprecover install demo quick lint test statistical format check wheel docs coverage pythons fuzz mutation adversary audit \
+.PHONY: ldprecover install demo quick lint test statistical format check wheel docs coverage pythons fuzz mutation adversary deployment audit \
 	bench lock clean
 
 # The locks of the extras that the command's lock lacks.
@@ -165,6 +166,10 @@ ADVERSARY ?= 60
 adversary: export OPENBLAS_NUM_THREADS = 1
 adversary: install
 	$(BIN)/ldprecover study run adversary --rounds $(ADVERSARY) --seed $(or $(SEED),$(shell date +%Y%m%d))
+
+# Needs an archive of Debian and an index of packages; PREPARE is a command that lets the new folder reach them.
+deployment:
+	tests/deployment/run.sh $(PREPARE)
 
 # Apart from `check`: it needs a vulnerability index, and lists the pins that it could not look up.
 audit:

@@ -19,7 +19,7 @@ from typing import Any
 TARGETS = {
     "source tokens": 250_000,
     "test tokens": 340_200,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_600,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_780,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
     "commands": 31,

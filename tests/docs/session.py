@@ -90,7 +90,7 @@ class Session:
                     f"{where}: the output is\n{self._printed}"
                 )
                 self._printed = None
-            elif block.language != "sh":  # those tests/deployment.sh runs
+            elif block.language != "sh":  # tests/deployment runs those
                 assert not block.language, f"{where}: nobody tries {block.language}"
         self._expect_success("the end of the page")
 
