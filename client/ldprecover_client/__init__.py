@@ -33,7 +33,7 @@ _MODULES = {
     "UnansweredError UnknownItemError UnknownProtocolError",
     "http": "Client",
     "ledger": "Entry Ledger",
-    "population": "FormPopulation Population",
+    "population": "Population",
     "progress": "progress_bar",
     "report_files": "ReportFile report_source write_report_file",
     "reporter": "Receipt Reporter",
