@@ -2,14 +2,14 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from ldprecover_cli.errors import new_file
 from ldprecover_cli.grammar import group
-from ldprecover_cli.options import DatabaseUrl, Json
+from ldprecover_cli.options import DatabaseUrl, Json, Scope
 from ldprecover_cli.output import console, note, plain_table, print_json
 
 
@@ -20,7 +20,7 @@ def create_key(
     ] = None,
     *,
     scope: Annotated[
-        Literal["admin", "analyst", "report"],
+        Scope,
         Option(help="report: submit; analyst: read protected rounds; admin: everything."),
     ] = "admin",
     output: Annotated[

@@ -4,13 +4,22 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.connection import connected, connected_to, titled
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, IsForm, Json, Key, RoundArgument, Url
+from ldprecover_cli.options import (
+    CURRENT,
+    DEFAULT_URL,
+    IsForm,
+    Json,
+    Key,
+    RoundArgument,
+    Url,
+    Yes,
+)
 from ldprecover_cli.output import console, joined, plain_table, print_json
 
 if TYPE_CHECKING:
@@ -108,7 +117,7 @@ def delete_round(
     round: _OwnRound,
     *,
     form: IsForm = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,

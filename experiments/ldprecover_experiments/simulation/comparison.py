@@ -11,7 +11,6 @@ from ldprecover_experiments.simulation.demo_score import Score
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.demo_words import method_words
 from ldprecover_experiments.simulation.poisoned_round import Targets, Vector
-from ldprecover_experiments.simulation.simulated_round import Columns, LabelledEstimates
 
 ESTIMATES = ("genuine", "poisoned", "projected", "recovered", "unmixed", "recovered_targets")
 """f~_X~, f~_Z, Norm-Sub, LDPRecover, un-mixing, and LDPRecover* with the targets."""
@@ -20,7 +19,7 @@ _METHODS = {"recovered": "ldprecover", "unmixed": "unmix", "recovered_targets": 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(LabelledEstimates):
+class Comparison:
     """The estimates of a demo over d items, beside the truth f_X of the simulator.
 
     `estimates` has the keys ESTIMATES. `targets` (indices) and "recovered_targets" are None for an
@@ -32,13 +31,6 @@ class Comparison(LabelledEstimates):
     targets: Targets | None
     true: Vector
     estimates: Mapping[str, Vector | None]
-
-    def __repr__(self) -> str:
-        settings = self.settings
-        return (
-            f"Comparison({settings.protocol}, epsilon {settings.epsilon:g}, {settings.attack}, "
-            f"beta {settings.beta:g}, {len(self.items):,} items)"
-        )
 
     def estimate(self, name: str) -> Vector:
         """Return an estimate that is not None."""
@@ -90,11 +82,3 @@ class Comparison(LabelledEstimates):
             "mse": self.mse,
             "fg": self.fg,
         }
-
-    @property
-    def _caption(self) -> str:
-        return f"{self.settings.dataset}, {self.settings.protocol}"
-
-    def _by_label(self) -> Columns:
-        estimates = {name: f for name, f in self.estimates.items() if f is not None}
-        return self.items, self.targets or (), {"true": self.true, **estimates}

@@ -10,7 +10,7 @@ import numpy as np
 from ldprecover import RoundParameters
 from ldprecover.recovery import METHODS, RecoveryRequest
 from ldprecover_attacker import Attack, Campaign, make_attack
-from ldprecover_client import Client, Dataset, Population, RoundStatus
+from ldprecover_client import Client, Population, RoundStatus
 from ldprecover_experiments.simulation.comparison import ESTIMATES, Comparison
 from ldprecover_experiments.simulation.demo_settings import DemoSettings
 from ldprecover_experiments.simulation.parameters import draw_targets
@@ -28,18 +28,17 @@ def no_progress(title: str) -> AbstractContextManager[Callable[[int, int], None]
 class Demo:
     """A demo whose settings have been checked.
 
-    `dataset` is the data set of the settings, if it has been read. Raises DatasetError and
-    ParameterError.
+    Raises DatasetError and ParameterError.
 
-        Demo(DemoSettings(users=1000)).on(url, key).to_frame()
+        Demo(DemoSettings(users=1000)).on(url, key).mse
     """
 
-    def __init__(self, settings: DemoSettings, dataset: Dataset | None = None) -> None:
+    def __init__(self, settings: DemoSettings) -> None:
         self.settings = settings
         self.malicious_users = settings.malicious_users
-        self.dataset = dataset or settings.load()
-        items = self.dataset.items
-        self.population = Population.of(self.dataset, settings.users, settings.seed)
+        dataset = settings.load()
+        items = dataset.items
+        self.population = Population.of(dataset, settings.users, settings.seed)
         self.parameters = RoundParameters(settings.protocol, settings.epsilon, items)
         self.targets = (
             draw_targets(len(items), settings.targets, settings.seed) if settings.targeted else None

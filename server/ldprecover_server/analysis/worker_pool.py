@@ -99,11 +99,6 @@ class _Worker:
         """The largest limit of a task so far: the process may still hold as much."""
 
     @property
-    def pid(self) -> int | None:
-        """The id of the process, if it takes tasks."""
-        return None if self._process is None or self.is_over else self._process.pid
-
-    @property
     def is_over(self) -> bool:
         """Whether it takes no further task: it has one, was killed, died, or its last one failed.
 
@@ -393,12 +388,6 @@ class WorkerPool:
     def waiting(self) -> int:
         """The number of analyses that wait for admission."""
         return self._admission.waiting
-
-    @property
-    def pids(self) -> set[int]:
-        """The process ids of live workers."""
-        workers = [*self._idle, *self._runs.values()]
-        return {worker.pid for worker in workers if worker.pid is not None}
 
     def start(self) -> None:
         """Accept tasks. A process starts with the first task for it, and then stays."""

@@ -40,9 +40,15 @@ async def running_pool(**settings: Any) -> AsyncIterator[WorkerPool]:
     try:
         yield pool
     finally:
-        pids = pool.pids
+        pids = pids_of(pool)
         await pool.stop()
         assert not any(map(psutil.pid_exists, pids))
+
+
+def pids_of(pool: WorkerPool) -> set[int]:
+    """The process ids of the workers that take tasks."""
+    workers = [*pool._idle, *pool._runs.values()]
+    return {each._process.pid for each in workers if each._process and not each.is_over}
 
 
 def recovery(

@@ -19,6 +19,7 @@ from tests.server.analysis.conftest import (
     alarms_task,
     begin,
     endless,
+    pids_of,
     recovery,
     running_pool,
 )
@@ -58,17 +59,17 @@ async def pool() -> AsyncIterator[WorkerPool]:
 async def only_worker(pool: WorkerPool) -> int:
     """Run a task in the only worker, and return its process id."""
     await pool.run(alarms(), keyed=True)
-    (pid,) = pool.pids
+    (pid,) = pids_of(pool)
     return pid
 
 
 async def test_worker_starts_with_its_first_task_and_stays() -> None:
     async with running_pool(count=2) as pool:
-        assert pool.pids == set()
+        assert pids_of(pool) == set()
         await pool.run(alarms())
-        assert len(first := pool.pids) == 1
+        assert len(first := pids_of(pool)) == 1
         await pool.run(alarms())
-        assert pool.pids == first
+        assert pids_of(pool) == first
 
 
 async def test_worker_results_equal_direct_computation() -> None:
@@ -104,7 +105,7 @@ async def test_loads_numba_for_many_reports_beside_the_memory_limit(
         for tally in (few, many, few):
             task = recovery("detection", oracle=oracle, tally=tally, targets=(3,))
             answers.append(await pool.run(partial(with_pieces, task, reports.tobytes())))
-            loaded.append("llvmlite" in Path(f"/proc/{min(pool.pids)}/maps").read_text())
+            loaded.append("llvmlite" in Path(f"/proc/{min(pids_of(pool))}/maps").read_text())
     assert loaded == [False, True, True]
     assert len({unpack(Recovery, answer).recovered.tobytes() for answer in answers}) == 1
 
@@ -127,7 +128,7 @@ async def test_rejects_invalid_task_before_reading_reports(pool: WorkerPool) -> 
     pid = await only_worker(pool)
     with pytest.raises(ParameterError, match="needs the attacked items"):
         await pool.run(lambda: (recovery("detection"), pieces()))
-    assert pool.pids == {pid}
+    assert pids_of(pool) == {pid}
     await pool.run(alarms())
 
 
@@ -138,8 +139,8 @@ async def test_killed_worker_fails_its_analysis_alone(pool: WorkerPool) -> None:
     with pytest.raises(AnalysisFailedError):
         await analysis
     await pool.run(alarms())
-    assert len(pool.pids) == 1
-    assert pid not in pool.pids
+    assert len(pids_of(pool)) == 1
+    assert pid not in pids_of(pool)
 
 
 async def test_dead_idle_worker_is_replaced(pool: WorkerPool) -> None:
@@ -167,7 +168,7 @@ async def test_cancellation_kills_the_worker(pool: WorkerPool) -> None:
         await analysis
     await pool.run(alarms())
     assert not psutil.pid_exists(pid)
-    assert len(pool.pids) == 1
+    assert len(pids_of(pool)) == 1
 
 
 async def test_memory_limit_is_an_error_with_its_bytes() -> None:
@@ -263,7 +264,7 @@ async def test_worker_environment_contains_no_secret(monkeypatch: pytest.MonkeyP
         monkeypatch.setenv(name, "a-key-that-nobody-may-see")
     async with running_pool() as pool:
         await pool.run(alarms())  # it has begun for good
-        for pid in pool.pids:
+        for pid in pids_of(pool):
             environment = Path(f"/proc/{pid}/environ").read_bytes()
             assert b"nobody-may-see" not in environment
             assert b"LDPRECOVER_DATABASE_URL" not in environment
@@ -331,7 +332,7 @@ async def test_stop_fails_running_and_waiting_analyses() -> None:
         for task in (first, second):
             with pytest.raises(AnalysesBusyError, match="the server stops"):
                 await task
-        assert pool.pids == set()
+        assert pids_of(pool) == set()
 
 
 async def test_reports_of_every_protocol_reach_the_worker(pool: WorkerPool) -> None:
