@@ -9,6 +9,7 @@ frequencies. No prior on the shape of frequencies or of attacks enters.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -216,11 +217,9 @@ def evidence_of(inputs: RecoveryInputs, log_p: float | None = None) -> Evidence:
     targets = np.array(inputs.targets, np.int64)
     reads = log_p is not None and not is_linear
     if reads and inputs.reports is not None and 2 <= targets.size <= MOST_ITEMS:
-        (table,) = hits_of(inputs.reports, [targets])
+        observed = inputs.reports.total(partial(hits_of, items=targets))
         holders = float(np.maximum(z[targets], 0).sum())
-        log_p_of_targets = math.log(2) + float(
-            log_p_of_set(oracle, holders, table[:, 0], price=0.0)
-        )
+        log_p_of_targets = math.log(2) + float(log_p_of_set(oracle, holders, observed, price=0.0))
         kinds["targets"] = min(log_p_of_targets, 0.0)
     at_hand = {kind: value for kind, value in kinds.items() if value is not None}
     return Evidence(at_hand, unseen_gains(oracle, n, reads_reports=log_p is not None))

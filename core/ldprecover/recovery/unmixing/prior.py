@@ -157,6 +157,10 @@ class Thresholds:
     set_excess: float = 0.03
     """Share of the reports of a bin that must exceed the honest fit. Chosen."""
 
+    set_score: float = 12.0
+    """Standard deviations by which the dropped bins must exceed the honest fit. Chosen: the
+    set and its bins were themselves picked among many."""
+
     suspicious: float = 3.0
     """Nats of a set's evidence, less its price, above which it counts: its p-value is below .05."""
 
@@ -184,6 +188,23 @@ class Thresholds:
 
     bin_score: float = 6.0
     """Standard deviations by which a bin must exceed the fit: 1e-9 per bin for normal counts."""
+
+    # --- Estimates without bias from the reports that pass.
+
+    set_mass: float = 0.9
+    """Share of the genuine users that holds items of a set, above which the set is theirs and not
+    an attacker's."""
+
+    least_gap: float = 0.03
+    """Multiple of p - q by which the support of an item in a set must still depend on its holders
+    for the item to be estimated: below it, its deviation is 33 times the usual one."""
+
+    least_rate: float = 0.1
+    """Multiple of the honest support rate below which no measured rate is believed."""
+
+    unknown_deviation: float = 20.0
+    """Deviation of an item that cannot be estimated, in medians of all deviations: as good as
+    unknown, and finite."""
 
 
 THRESHOLDS = Thresholds()

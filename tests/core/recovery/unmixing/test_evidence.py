@@ -24,7 +24,7 @@ from ldprecover.recovery.unmixing.evidence import (
 )
 from ldprecover.recovery.unmixing.filters.rules import hits_of, set_laws
 from ldprecover.recovery.unmixing.least_share import least_by_shift, least_of_set
-from ldprecover.reports import ReportSource, tally_sampler
+from ldprecover.reports import tally_sampler
 from ldprecover.reports.sample import Sample
 from ldprecover_attacker import MGA
 
@@ -128,7 +128,7 @@ def test_p_value_of_a_set_is_valid_for_any_users(oracle: FrequencyOracle) -> Non
         round = play(oracle, rng.dirichlet(np.full(40, 0.1)), 20_000, seed=seed)
         order, z = np.argsort(-round.truth), round.estimates
         for items in (order[:2], order[:5], order[-8:]):
-            observed = hits_of(ReportSource(oracle, round.data), [items])[0][:, 0]
+            observed = hits_of(Sample(oracle, round.data), items=items)
             tests = log_p_of_pairs(oracle, np.maximum(z[items], 0).sum(), observed)
             assert min(tests, log_p_of_hits(oracle, observed)) > math.log(1e-4)
 

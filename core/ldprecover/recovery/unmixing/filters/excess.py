@@ -6,8 +6,8 @@ from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 
-def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> BoolArray:
-    """Return which bins exceed a fitted mixture of honest laws.
+def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> tuple[BoolArray, float]:
+    """Return the bins that exceed a fitted mixture of honest laws, and by how many deviations.
 
     `observed` holds the number of reports in each bin, `laws` the probability of each bin, of shape
     (laws, bins). The mixture is fitted by non-negative least squares, with each bin divided by its
@@ -24,7 +24,7 @@ def excess_bins(observed: Int64Array, laws: FloatArray, share: float) -> BoolArr
         scores = np.where(bins | (above <= share * observed), 0.0, above / np.sqrt(fit + 1))
         worst = int(scores.argmax())
         if scores[worst] <= THRESHOLDS.bin_score:
-            return bins
+            return bins, float(above[bins].sum() / np.sqrt(fit[bins].sum() + 1))
         bins[worst] = True
 
 

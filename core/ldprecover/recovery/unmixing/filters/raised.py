@@ -14,17 +14,14 @@ import numpy as np
 from ldprecover.distributions import binomial_law
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.estimates import NoisyEstimates
-from ldprecover.recovery.unmixing.filters.excess import excess_bins, non_negative
-from ldprecover.recovery.unmixing.filters.rules import other_items_laws, set_laws
-from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.recovery.unmixing.filters.excess import non_negative
+from ldprecover.recovery.unmixing.filters.rules import set_laws
 from ldprecover.recovery.unmixing.raised_sets import Addition
 from ldprecover.types import FloatArray, Int64Array
 
 _LIKELY = 6.0  # of squared distance, beyond the best fit
-_UNLIKE = 3.0  # mean squared deviations from each other, beyond which items are not alike
-_TINY = 1e-300
 _RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for each item
-_MOST_FITS = 3  # additions: laws that fit nearly as well add nearly the same
+_FITS = 3  # of a set that are tried; more take seconds
 _LEAST = 1e-3  # share of malicious reports, and error of what they add
 
 
@@ -49,32 +46,28 @@ class RaisedFit:
 class RaisedSet:
     """A set of items, and the likely fits to how many of them `n` reports support, best first.
 
-    `shares` are those of the items in what malicious reports add to the set. Standard errors grow
-    by the `spread` of the reports around the best fit, as in quasi-likelihood.
+    Standard errors grow by the `spread` of the reports around the best fit, as in quasi-likelihood.
     """
 
     n: int
     fits: list[RaisedFit]
     spread: float
-    shares: FloatArray
 
     @classmethod
-    def of(cls, oracle: FrequencyOracle, table: Int64Array) -> "RaisedSet":
-        """Return the set of t items by its table of `hits_of`.
+    def of(cls, oracle: FrequencyOracle, observed: Int64Array) -> "RaisedSet":
+        """Return the set of t items of which `observed[k]` reports support k, k = 0..t.
 
         Of fewer than three items, every histogram has fits that raise the set and others.
         """
-        t, observed = len(table) - 1, table[:, 0]
+        t = observed.size - 1
         laws = _laws(oracle, t) if t > 2 else ()
         each = (_fit(oracle, observed, *pair) for pair in laws)
-        distinct = dict.fromkeys(fit for fit in each if fit)
-        fits = sorted(distinct, key=lambda fit: fit.distance)
+        fits = sorted((fit for fit in each if fit), key=lambda fit: fit.distance)
         least = fits[0].distance if fits else 0.0
         scale = max(1.0, least / max(t - 3, 1))
         scaled = (replace(fit, distance=(fit.distance - least) / scale) for fit in fits)
         likely = [fit for fit in scaled if fit.distance <= _LIKELY]
-        shares = _shares(oracle, table, fits[0].holders if fits else 0.0)
-        return cls(int(observed.sum()), likely, math.sqrt(scale), shares)
+        return cls(int(observed.sum()), likely, math.sqrt(scale))
 
     @property
     def is_certain(self) -> bool:
@@ -112,32 +105,6 @@ def _fit(
     )
 
 
-def _shares(oracle: FrequencyOracle, table: Int64Array, holders: float) -> FloatArray:
-    """Return the shares of t items in what is added to the set, alike unless reports refute that.
-
-    Bins k that hold no more reports than honest ones tell how many users hold each item, whose
-    share is `holders` in total.
-    """
-    t, n = len(table) - 1, float(table[:, 0].sum())
-    laws, k = set_laws(oracle, t), np.arange(t + 1)
-    bins = ~excess_bins(table[:, 0], laws, THRESHOLDS.set_excess)
-    own = oracle.p * np.append(0.0, other_items_laws(oracle, t - 1)[0])
-    other = (laws[1] * k - own) / max(t - 1, 1)
-    honest = np.linalg.lstsq(laws[:, bins].T, table[bins, 0])[0].sum()
-    expected = honest * ((1 - holders) * laws[0] * k / t + holders * other)
-    slope = honest * (own - other)
-    weights = bins / np.maximum(table[:, 0] * k / t, 1)
-    precision = max(float(weights @ slope**2), _TINY)
-    frequencies = (weights * slope) @ (table[:, 1:] - expected[:, None]) / precision
-    z = (table[:, 1:].sum(axis=0) / n - oracle.q) / (oracle.p - oracle.q)
-    added = z - frequencies
-    distance = float(((added - added.mean()) ** 2).sum()) * precision
-    positive = np.maximum(added, 0.0)
-    if distance <= _UNLIKE * t or not positive.any():
-        return np.full(t, 1 / t)
-    return positive / positive.sum()
-
-
 def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield laws of how many of t items reports support that raise them, and of their counterparts.
 
@@ -157,19 +124,19 @@ def additions(
 ) -> Iterator[Addition]:
     """Yield what malicious reports may have added to the estimates from reports that pass.
 
-    Addition i is by the i-th likely fit of each set. Reports either displace the other items or
+    Addition i is by the i-th likely fit of each set, up to three. Reports either displace the other items or
     support them as honest ones do.
     """
     sets = [(items, each) for items, each in sets if each.fits]
     passing, evidence = estimates.n / estimates.honest_kept, 0.0
-    for rank in range(min(max((len(each.fits) for _, each in sets), default=0), _MOST_FITS)):
+    for rank in range(min(max((len(each.fits) for _, each in sets), default=0), _FITS)):
         fits = [(items, each, each.fits[min(rank, len(each.fits) - 1)]) for items, each in sets]
         malicious = sum(each.n * fit.malicious for _, each, fit in fits)
         honest = min((sets[0][1].n - malicious) / passing, 1 - _LEAST)
         added = np.zeros(estimates.z.size)
-        for items, each, fit in fits:
+        for items, _, fit in fits:
             total = float(estimates.z[items].sum()) - honest * fit.holders
-            added[items] = total * each.shares
+            added[items] = total / items.size
         error = max(math.hypot(*(fit.error * each.spread for _, each, fit in fits)), _LEAST)
         share, total = 1 - honest, float(added.sum())
         evidence = evidence if rank else (total / error) ** 2 / 2

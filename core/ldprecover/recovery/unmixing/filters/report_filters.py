@@ -1,39 +1,43 @@
-"""What reports show that honest users would hardly send, and estimates from the others.
+"""Drops reports that honest users would hardly send, and estimates from the rest without bias.
 
 Nothing need be known about an attack. Known are the laws of honest reports, whatever their users
 hold: how many items they support, how often two items together, and how many items of any set.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from ldprecover.distributions import log_choose
 from ldprecover.errors import ParameterError
+from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.conclusions import Dropped
-from ldprecover.recovery.unmixing.estimates import NoisyEstimates, noise_sd, why_undecided
+from ldprecover.recovery.unmixing.estimates import NoisyEstimates, why_undecided
 from ldprecover.recovery.unmixing.evidence import log_p_of_set, log_p_of_sizes
+from ldprecover.recovery.unmixing.filters.debias import law_of_sizes, unbiased, unbiased_by_sizes
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet, additions
 from ldprecover.recovery.unmixing.filters.rules import (
     MOST_ITEMS,
+    DroppedSet,
     hits_of,
-    other_items_laws,
     summary_and_sizes,
     tally_of_sizes,
 )
 from ldprecover.recovery.unmixing.filters.set_search import found_sets
 from ldprecover.recovery.unmixing.least_share import least_number, least_of_set
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
+from ldprecover.reports.sample import Sample
 from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, Int64Array
 
+_FEW = 4  # items of a set that popular items make up by chance, with a framed one
 _LEAST_GAP = 1e-9
-_LEAST_RAISED = 0.25  # of the mean of a set, that a suspect has of what is added
+_VISIBLE = 2.0  # standard deviations by which an item's estimate falls without the dropped reports
 
 
 def unfit(oracle: FrequencyOracle) -> str | None:
@@ -51,10 +55,11 @@ def unfit(oracle: FrequencyOracle) -> str | None:
 def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> NoisyEstimates:
     """Return unbiased estimates from the reports that pass the filters, and what was dropped.
 
-    Dropped are reports of sizes that are too frequent, unless reports certainly raise a set of
-    items. With the estimates come what malicious reports may have added to the `targets`, or else
-    to the sets that they share, up to eight. Two passes over clean reports, at most four; memory
-    does not grow with their number. They must be of an oracle that is not `unfit`.
+    Dropped are reports that support too many items of a set that too many reports share, for up to
+    eight sets; or, without such a set, reports of sizes that are too frequent. With the estimates
+    come what malicious reports may have added to the `targets`, or else to the sets. Two passes
+    over clean reports, at most five; memory does not grow with their number. They must be of an
+    oracle that is not `unfit`.
 
     None is dropped if the others would not tell items apart. Raises ParameterError if there are
     no reports.
@@ -66,42 +71,65 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         raise ParameterError("there are no reports to filter")
     z = tally.frequencies(oracle)
     sets, log_p = found_sets(source, z, tally.n)
-    tables = hits_of(source, sets)
+    observed, passing = _counted(source, sets)
     if sets:
-        holders, price = np.maximum(z[sets[0]], 0).sum(), log_choose(z.size, sets[0].size)
-        log_p = float(log_p_of_set(oracle, holders, tables[0][:, 0], price=price))
-    malicious = max([0.0, *(least_of_set(oracle, each[:, 0]) for each in tables)])
+        holders, price = np.maximum(z[sets[0].items], 0).sum(), sets[0].price(oracle)
+        log_p = float(log_p_of_set(oracle, holders, observed[0], price=price))
+    # Under a fixed size, reports that pass the first set miss numbers of the items of the others.
+    whole = observed if oracle.fixed_size is None else observed[:1]
+    malicious = max([0.0, *(least_of_set(oracle, each) for each in whole)])
     if oracle.fixed_size is None:
         log_p = min(log_p, log_p_of_sizes(sizes, law))
         malicious = max(malicious, least_number(law[None], sizes))
-    undecided, raising = why_undecided(oracle, sets), list[tuple[Int64Array, RaisedSet]]()
-    if undecided is None:
-        fits = [RaisedSet.of(oracle, table) for table in tables]
-        # Reports that raise one set may leave others looking concealed.
-        pairs = list(zip(sets, fits, strict=True))
-        raising = pairs[:1] + [pair for pair in pairs[1:] if pair[1].is_certain]
-    certain = [(items, raised) for items, raised in raising if raised.is_certain]
-    if certain or undecided is not None:
-        estimates = unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
-    else:
+    tested = list(zip(sets, observed, strict=True))
+    estimates, notes = None, tuple[str, ...]()
+    undecided = why_undecided(oracle, [each.items for each in sets])
+    if undecided is not None:
+        tested, estimates = [], unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
+    dropping = [each for each, _ in tested if each.bins.any()]
+    if dropping and passing.n:
+        estimates = unbiased(oracle, passing, dropping)
+        numbers = [(each, int(hits[each.bins].sum())) for each, hits in tested]
+        dropped = [Dropped("shared items", _text(each), n) for each, n in numbers if n]
+        if estimates is not None:
+            estimates = replace(estimates, dropped=tuple(dropped))
+        else:
+            shared = np.sort(np.concatenate([each.items for each in dropping])).tolist()
+            note = (
+                f"Many reports share {indices_named(shared)}, but then most of the users would "
+                "hold one of these, so no report was dropped for it."
+            )
+            notes, dropping = (note,), []
+    if estimates is None:
         estimates = _by_sizes(source, tally, sizes)
+    raising = [
+        (each.items, RaisedSet.of(oracle, hits))
+        for each, hits in tested
+        if each in dropping or (each.items.size > _FEW and not each.bins.any())
+    ]
+    # Items that hardly fall without the dropped reports were not raised: others of the set were.
+    is_visible = z - estimates.z >= _VISIBLE * estimates.sd
+    dropped_items = [item for each in dropping for item in each.items.tolist()]
     suspects = {
-        item: float(raised.is_certain and share > _LEAST_RAISED / items.size)
+        item: float(raised.is_certain and (is_visible[item] or item not in dropped_items))
         for items, raised in raising
-        for item, share in zip(items.tolist(), raised.shares.tolist(), strict=True)
+        for item in items.tolist()
     }
     further = (0.0, 0.0)
+    certain = [(items, raised) for items, raised in raising if raised.is_certain]
     if certain and len(raising) > 1:
         total, t = min((raised.fits[0].raised, items.size) for items, raised in certain)
         further = total, total / t
     if targets and undecided is None:
-        raising, named = [], [np.array(targets)]
+        raising = []
         if len(targets) <= min(MOST_ITEMS, oracle.domain_size // 2):
-            raising = [(named[0], RaisedSet.of(oracle, *hits_of(source, named)))]
+            hits = source.total(partial(hits_of, items=np.array(targets)))
+            raising = [(np.array(targets), RaisedSet.of(oracle, hits))]
     return replace(
         estimates,
         suspects=dict(sorted(suspects.items())),
         additions=tuple(additions(oracle, estimates, raising)),
+        notes=(*notes, *estimates.notes),
         log_p=min(math.log(3) + log_p, 0.0),  # of sizes, pairs and all numbers of items
         malicious=malicious,
         further=further,
@@ -109,31 +137,30 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     )
 
 
-def law_of_sizes(oracle: FrequencyOracle, sizes: BoolArray) -> tuple[float, float, float]:
-    """Return the probability that an honest report has a size k with `sizes[k]`, and the p and q of
-    such reports.
+def _counted(source: ReportSource, sets: Sequence[DroppedSet]) -> tuple[list[Int64Array], Tally]:
+    """Return how many reports that pass the sets before it support k items of each set, and the
+    tally of those that pass all sets.
     """
-    law, d = oracle.laws.size_law().probabilities(), oracle.domain_size
-    share = float(law[sizes].sum())
-    # The sizes of reports that support their user's item.
-    own = np.append(0.0, other_items_laws(oracle, d - 1)[0])
-    p = oracle.p * float(own[sizes].sum()) / share
-    return share, p, (float(np.flatnonzero(sizes) @ law[sizes]) / share - p) / (d - 1)
+    ends = np.cumsum([each.bins.size for each in sets])
+    if not sets:
+        return [], Tally.empty(source.oracle.summary_size)
+    *observed, passing = np.split(source.total(partial(_hits_and_passing, sets=sets)), ends)
+    return observed, Tally(passing[:-1], int(passing[-1]))
 
 
-def unbiased_by_sizes(oracle: FrequencyOracle, tally: Tally, sizes: BoolArray) -> NoisyEstimates:
-    """Return unbiased estimates from the tally of the reports of the sizes k with `sizes[k]`."""
-    share, p, q = law_of_sizes(oracle, sizes)
-    rates = tally.counts(oracle) / tally.n
-    z = (rates - q) / (p - q)
-    sd = noise_sd(z, tally.n, p, q, float(np.median(rates)))
-    return NoisyEstimates(z=z, sd=sd, n=tally.n, honest_kept=share)
+def _hits_and_passing(sample: Sample, *, sets: Sequence[DroppedSet]) -> Int64Array:
+    parts = []
+    for each in sets:
+        hits = np.count_nonzero(sample.supports(each.items), axis=1)
+        parts.append(sample.bincount(hits, each.bins.size))
+        sample = sample[~each.bins[hits]]
+    return np.concatenate([*parts, sample.tally().summary, [sample.n]])
 
 
 def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEstimates:
     """Return the estimates without the reports of sizes that are too frequent."""
     oracle, law = source.oracle, source.oracle.laws.size_law().probabilities()
-    bad = excess_bins(sizes, law[None], THRESHOLDS.size_excess)
+    bad, _ = excess_bins(sizes, law[None], THRESHOLDS.size_excess)
     every = unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
     if not bad.any() or law[bad].sum() > THRESHOLDS.honest_loss:
         return every
@@ -145,6 +172,11 @@ def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEst
     text = f"reports whose number of supported items is {_numbers_as_text(bad & (sizes > 0))}"
     dropped = Dropped("frequent sizes", f"{text}, which too many do", removed.n)
     return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,))
+
+
+def _text(dropped: DroppedSet) -> str:
+    items = indices_named(np.sort(dropped.items).tolist())
+    return f"reports that support {_numbers_as_text(dropped.bins)} of {items}, which too many do"
 
 
 def _numbers_as_text(chosen: BoolArray) -> str:

@@ -1,20 +1,30 @@
-"""How many items reports support, of all and of sets, and the laws of honest ones."""
+"""The reports that pass the filters, and the laws of how many items honest reports support."""
 
-import math
-from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
+from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.protocols.laws import HITS, required
 from ldprecover.reports.sample import Sample
-from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
 from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 MOST_ITEMS = 24
 """Maximum items of a set: a histogram of a set's supported items has 25 bins."""
+
+
+@dataclass(frozen=True, eq=False)
+class DroppedSet:
+    """A set of t items; `bins[k]`, k = 0..t, says whether reports that support k are dropped."""
+
+    items: Int64Array
+    bins: BoolArray
+
+    def price(self, oracle: FrequencyOracle) -> float:
+        """The logarithm of the number of sets as large."""
+        return log_choose(oracle.domain_size, self.items.size)
 
 
 def other_items_laws(oracle: FrequencyOracle, r: int) -> tuple[FloatArray, FloatArray]:
@@ -54,25 +64,7 @@ def tally_of_sizes(sample: Sample, *, sizes: BoolArray) -> Tally:
     return sample[sizes[sample.sizes()]].tally()
 
 
-def hits_of(source: ReportSource, sets: Sequence[Int64Array]) -> list[Int64Array]:
-    """Return a table for each set of t items: row k is of the reports that support k of them.
-
-    Its columns are the number of these reports, and how many of them support each item. One pass.
-    """
-    shapes = [(items.size + 1, items.size + 1) for items in sets]
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    tables = np.split(source.total(partial(_tables, sets=sets)), ends[:-1]) if sets else []
-    return [table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)]
-
-
-def _tables(sample: Sample, *, sets: Sequence[Int64Array]) -> Int64Array:
-    parts = []
-    for items in sets:
-        supports, size = sample.supports(items), items.size + 1
-        hits = np.count_nonzero(supports, axis=1)
-        rows = [sample.bincount(hits, size)]
-        rows += [sample.bincount(hits * each, size) for each in supports.T]
-        table = np.stack(rows, axis=1)
-        table[0, 1:] = 0  # the reports that do not support an item
-        parts.append(table.ravel())
-    return np.concatenate(parts)
+def hits_of(sample: Sample, *, items: Int64Array) -> Int64Array:
+    """Return how many reports support k of the items, k = 0..t."""
+    hits = np.count_nonzero(sample.supports(items), axis=1)
+    return sample.bincount(hits, items.size + 1)

@@ -19,7 +19,8 @@ from ldprecover.distributions import log_choose
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery.unmixing.evidence import log_p_of_set
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
-from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, set_laws
+from ldprecover.recovery.unmixing.filters.raised import RaisedSet
+from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, DroppedSet, set_laws
 from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.reports.sample import Sample
 from ldprecover.reports.source import ReportSource
@@ -36,16 +37,16 @@ _TIE = 1e-6  # nats
 FloatTable = NDArray[np.float32]
 
 
-def found_sets(source: ReportSource, z: FloatArray, n: int) -> tuple[list[Int64Array], float]:
+def found_sets(source: ReportSource, z: FloatArray, n: int) -> tuple[list[DroppedSet], float]:
     """Return the sets that reports share, and ln p of the first one, by a sample of the n reports.
 
-    z are the estimates of all items. A set is searched among the reports that support usual numbers
-    of the items of those before it. One pass, and memory for at most 2^18 reports.
+    z are the estimates of all items. A set is searched among the reports that those before it do
+    not drop. One pass, and memory for at most 2^18 reports.
     """
     oracle, first = source.oracle, 0.0
     items = np.sort(np.argsort(-z, kind="stable")[: THRESHOLDS.pair_items])
     words = source.total(partial(_words, items=items, n=n))
-    sets, free = list[Int64Array](), np.ones(items.size, np.bool_)
+    sets, free = list[DroppedSet](), np.ones(items.size, np.bool_)
     for number in range(THRESHOLDS.rounds):
         if np.count_nonzero(free) < _LEAST or not words.size:
             break
@@ -58,12 +59,24 @@ def found_sets(source: ReportSource, z: FloatArray, n: int) -> tuple[list[Int64A
         if value <= max(THRESHOLDS.suspicious, 2 * usual):
             break
         hits = np.bitwise_count(words & _mask(members))
-        observed = np.bincount(hits, minlength=members.size + 1)
-        sets.append(items[members])
+        bins = _dropped(oracle, np.bincount(hits, minlength=members.size + 1))
+        sets.append(DroppedSet(items[members], bins))
         free[members] = False
-        too_full = excess_bins(observed, set_laws(oracle, members.size), THRESHOLDS.set_excess)
-        words = words[~too_full[hits]]
+        words = words[~bins[hits]]
     return sets, first
+
+
+def _dropped(oracle: FrequencyOracle, observed: Int64Array) -> BoolArray:
+    """Return the bins that are dropped: far too full, of a set that reports raise for certain.
+
+    `observed[k]` reports support k of its items. None is if half of the honest reports would be.
+    """
+    laws, raised = set_laws(oracle, observed.size - 1), RaisedSet.of(oracle, observed)
+    bins, score = excess_bins(observed, laws, THRESHOLDS.set_excess)
+    is_lost = laws[0, bins].sum() > THRESHOLDS.honest_loss
+    if is_lost or score <= THRESHOLDS.set_score or not raised.is_certain:
+        bins[:] = False
+    return bins
 
 
 def _words(sample: Sample, *, items: Int64Array, n: int) -> UInt64Array:
