@@ -126,7 +126,7 @@ function obstruction(error) {
 
 /** Say what happens to the report, and the operator's thanks. */
 function say(text, thanks = "") {
-  status.replaceChildren(text, make("span", { textContent: thanks, lang: "" }));
+  status.replaceChildren(text, make("span", { textContent: thanks, dir: "auto", lang: "" }));
   status.scrollIntoView({ block: "nearest" });
 }
 

@@ -28,9 +28,9 @@ export function serverUrl(url) {
   return parsed.href.replace(/\/+$/, "");
 }
 
-/** Return a ticket. Throws ArgumentError if it is malformed. */
+/** Return a ticket without white space around it. Throws ArgumentError if it is malformed. */
 export function validateTicket(ticket) {
-  if (typeof ticket === "string" && TICKET.test(ticket)) return ticket;
+  if (typeof ticket === "string" && TICKET.test(ticket.trim())) return ticket.trim();
   throw new ArgumentError(
     "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -",
   );
