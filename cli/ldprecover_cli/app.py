@@ -22,8 +22,9 @@ from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
 from ldprecover_cli.grammar import summary
 from ldprecover_cli.interrupts import exit_interrupted
+from ldprecover_cli.options import is_terminal
 from ldprecover_cli.output import fail, note, warn
-from ldprecover_client.errors import InsecureTransportWarning
+from ldprecover_client.errors import InsecureTransportWarning, OddLabelsError
 
 _HELP = ["-h", "--help"]
 
@@ -86,6 +87,10 @@ def run(arguments: list[str]) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it in __set_name__
             note("Interrupted.")
             return 130
+        is_odd = isinstance(error.__cause__ or error, OddLabelsError)
+        may_ask = is_odd and is_terminal() and "run" not in arguments  # of a study, which has a key
+        if may_ask and typer.confirm(f"{error}. Take all as it is?", err=True):
+            return run([*arguments, "--as-is"])
         if state.debug:
             traceback.print_exc()
         explanation = explain(error, arguments)

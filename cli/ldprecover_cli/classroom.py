@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from ldprecover_cli.errors import UsageError, check_new
-from ldprecover_cli.options import Column, Encoding, Epsilon, Question
+from ldprecover_cli.options import AsIs, Column, Encoding, Epsilon, Question
 from ldprecover_cli.output import note, note_items
 from ldprecover_cli.round.open import best_protocol
 from ldprecover_cli.signals import end_on_signals
@@ -26,6 +26,7 @@ def classroom(
     question: Question = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    as_is: AsIs = False,
     users: Annotated[int, Option(help="People that you expect.", min=1)] = 30,
     epsilon: Epsilon = 4.0,
     host: Annotated[
@@ -59,7 +60,9 @@ def classroom(
     from ldprecover_client import load_items
     from ldprecover_interface.rounds import NewRound
 
-    items = _ANSWERS if file is None else load_items(file, column, encoding=encoding)
+    items: tuple[str, ...] = _ANSWERS
+    if file is not None:
+        items = load_items(file, column, encoding=encoding, as_is=as_is)
     if (file is None) != (question is None):
         raise UsageError("give a file of answers and --question, or neither")
     if keep is not None:

@@ -1,5 +1,6 @@
 """A TOML file that describes a form for `survey`."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ class _Question(StrictModel):
     encoding: Encoding = "utf-8"
 
 
-def load_form(file: Path) -> JsonObject:
+def load_form(file: Path, as_is: bool = False) -> JsonObject:
     """Return the keys of a form; its questions as the fields of their rounds. Raises UsageError."""
     place = f"{file}"
     rounds: list[JsonObject] = []
@@ -48,13 +49,13 @@ def load_form(file: Path) -> JsonObject:
                 raise ValueError("question must be another than those before it")
             items = each.items
             if each.file:
-                items = (
-                    load_items(file.parent / each.file, each.column, encoding=each.encoding) + items
-                )
+                path = file.parent / each.file
+                listed = load_items(path, each.column, encoding=each.encoding, as_is=as_is)
+                items = listed + items
             RoundParameters("grr", 1.0, items)  # raises for other than labels
             rounds.append({"question": each.question, "items": items})
     except ValueError as error:
-        fault = str(error).replace(" --", " the key ")
+        fault = re.sub(" --(?!as-is)", " the key ", str(error))
         if isinstance(error, UnicodeDecodeError):
             fault = "save it as UTF-8"
         raise UsageError(f"{place}: {fault}") from error

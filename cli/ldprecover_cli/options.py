@@ -89,8 +89,21 @@ Column = Annotated[
     Option("--column", help="Column of the file, where it has several.", metavar="NAME"),
 ]
 Encoding = Annotated[
-    Literal["utf-8", "cp1252", "utf-16"],
-    Option("--encoding", help="Of the file; spreadsheets on Windows may write cp1252."),
+    str,
+    Option(
+        "--encoding",
+        help="Of the file, by the name that Python has for it; spreadsheets on Windows may write "
+        "cp1252.",
+        metavar="NAME",
+    ),
+]
+AsIs = Annotated[
+    bool,
+    Option(
+        "--as-is",
+        help="Take labels that may be no items, such as sums and notes, without a question.",
+        is_eager=True,  # since the file of a form is read while options are
+    ),
 ]
 Least = Annotated[
     int,
@@ -165,8 +178,12 @@ Canaries = Annotated[
 Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers of the command.")]
 
 
+def is_terminal() -> bool:
+    """Return whether somebody can be asked."""
+    return all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
 def confirm_opening() -> None:
     """Ask on a terminal whether to open a round or form. Raises CommandError if not."""
-    is_terminal = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    if is_terminal and not typer.confirm("Nothing can be changed later. Open it?", err=True):
+    if is_terminal() and not typer.confirm("Nothing can be changed later. Open it?", err=True):
         raise CommandError("nothing was opened")

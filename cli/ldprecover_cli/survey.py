@@ -13,6 +13,7 @@ from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
     DEFAULT_URL,
+    AsIs,
     Column,
     Encoding,
     Epsilon,
@@ -43,7 +44,7 @@ def _defaults(context: Context, file: Path) -> Path:
     if file.suffix.lower() == ".toml" and file.is_file():
         from ldprecover_cli.form_file import load_form
 
-        context.default_map = load_form(file)
+        context.default_map = load_form(file, context.params.get("as_is", False))
     return file
 
 
@@ -65,6 +66,7 @@ def survey(
     name: Annotated[str | None, Option(help="Name of the round or form.", metavar="NAME")] = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    as_is: AsIs = False,
     users: ExpectedUsers = None,
     epsilon: Epsilon = 1.0,
     tickets: Annotated[
@@ -125,7 +127,7 @@ def survey(
     if links:
         check_new(links)
     if questions is None:
-        rounds = [_listed(file, question, column, encoding)]
+        rounds = [_listed(file, question, column, encoding, as_is)]
     elif question or column or encoding != "utf-8":
         raise UsageError(_QUESTIONS)
     else:
@@ -192,12 +194,14 @@ def survey(
     )
 
 
-def _listed(file: Path, question: str | None, column: str | None, encoding: str) -> JsonObject:
+def _listed(
+    file: Path, question: str | None, column: str | None, encoding: str, as_is: bool
+) -> JsonObject:
     """Return the question about a list of answers, as a form has it. Raises UsageError."""
     from ldprecover import RoundParameters
     from ldprecover_client import load_items
 
-    items = load_items(file, column, encoding=encoding)
+    items = load_items(file, column, encoding=encoding, as_is=as_is)
     RoundParameters("grr", 1.0, items)  # raises for fewer than two
     if not question:
         raise UsageError(_QUESTIONS)

@@ -206,7 +206,8 @@ def submission(
 
 
 def validate_ticket(ticket: str) -> str:
-    """Return a ticket. Raises ArgumentError if it is malformed."""
+    """Return a ticket without white space around it. Raises ArgumentError if it is malformed."""
+    ticket = ticket.strip()
     if not TICKET.fullmatch(ticket):
         raise ArgumentError(
             "a ticket must be 22 characters, a dot, and 22 more, from A-Z a-z 0-9 _ -"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from importlib.resources import as_file, files
 from os import PathLike
 from pathlib import Path
@@ -26,6 +27,7 @@ from ldprecover.rounds.parameters import (
     look_alikes,
 )
 from ldprecover_client.errors import DatasetError
+from ldprecover_client.review import review
 from ldprecover_client.tables import COUNT, ITEM, Row, Table, open_table
 
 DATASETS = {
@@ -99,22 +101,27 @@ class Dataset:
 
 
 def load_items(
-    path: str | PathLike[str], column: str | None = None, *, encoding: str = "utf-8"
+    path: str | PathLike[str],
+    column: str | None = None,
+    *,
+    encoding: str = "utf-8",
+    as_is: bool = False,
 ) -> tuple[str, ...]:
     """Return the labels of a list, in the order of the file.
 
-    A .txt file has one label a line. A .csv or .tsv file, with commas, semicolons or tabs, or a
-    Parquet file has one column, or several of which `column` is taken, or else the one called
+    A .txt file has one label a line. A .csv or .tsv file, with commas, semicolons, tabs or bars, or
+    a Parquet file has one column, or several of which `column` is taken, or else the one called
     `item` or `label`. A CSV file begins with the names of its columns. Blank lines are left out.
-    `encoding` is utf-8, cp1252 or utf-16. A file may be gzipped (.gz). Raises DatasetError with
-    file, line and text, also for a label that is there twice, for a file of another kind, and for a
-    CSV file of one column whose name is neither `column`, `item` nor `label`: it may be an item.
+    `encoding` is utf-16 or one of Python's that has ASCII. A file may be gzipped (.gz). Raises
+    DatasetError with file, line and text, also for a label that is there twice, for a file of
+    another kind, and for a CSV file of one column whose name is neither `column`, `item` nor
+    `label`: it may be an item. Labels that may be no items, such as sums, notes and text in another
+    encoding, raise it unless they are taken `as_is`.
 
         load_items("products.csv", "Produkt", encoding="cp1252")
     """
     labels = _Labels()
     with open_table(Path(path), column, encoding) as table:
-        table.check_header()
         hint = "; name the column of the items with --column"
         at = 0
         if column is not None or len(table.header) > 1:
@@ -124,6 +131,7 @@ def load_items(
                 labels.add(place, label)
     if not labels.places:
         raise DatasetError(f"{table.name} has no item")
+    review(table, at, labels.places, as_is)
     return tuple(labels.places)
 
 
@@ -132,6 +140,7 @@ def load_dataset(
     column: str | None = None,
     *,
     encoding: str = "utf-8",
+    as_is: bool = False,
     least: int = 1,
 ) -> Dataset:
     """Return a data set by name ("cities", "fire", "emoji") or from a file as `load_items` reads.
@@ -159,10 +168,12 @@ def load_dataset(
     absent = f", and no data set of that name: {', '.join(DATASETS)}"
     with open_table(path, column, encoding, absent) as table:
         source = f"the file {table.name}"
-        return table_dataset(table, column, source, least)
+        return table_dataset(table, column, source, least, as_is)
 
 
-def table_dataset(table: Table, column: str | None, source: str, least: int) -> Dataset:
+def table_dataset(
+    table: Table, column: str | None, source: str, least: int, as_is: bool = True
+) -> Dataset:
     """Return the data set of a table, as `load_dataset` states it. Raises DatasetError."""
     count = table.find(COUNT)
     if column is not None:
@@ -175,17 +186,26 @@ def table_dataset(table: Table, column: str | None, source: str, least: int) -> 
         hint = "; call the columns item and count, or name the column to count, one row a user"
         item, count = table.need(ITEM, hint), table.need(COUNT, hint)
     if count is not None and count != item:
-        return _read_counts(table.name, table.rows([item, count]), source)
+        data, labels = _read_counts(table.name, table.rows([item, count]), source)
+        review(table, item, labels, as_is)
+        return data
     source = source if column is None else f"column {column} of {source}"
-    values = table.values or (lambda at: (cell for _, (cell,) in table.rows([at])))
-    data = count_values(table.name, values(item), source, least)
-    if any(data.counts[i] == 1 for i, item in enumerate(data.items) if item == table.first):
-        table.check_header()
+    places: dict[Any, str] = {}
+
+    def cells() -> Iterator[Any]:
+        for place, (cell,) in table.rows([item]):
+            places.setdefault(cell, place)
+            yield cell
+
+    values = table.values(item) if table.values else cells()
+    data = count_values(table.name, values, source, least)
     if len(table.header) > 1 and data.counts.max() == 1:
         raise DatasetError(
             f"{table.name}: no value of {column} is there twice; if another column has the counts, "
             "call it count"
         )
+    labels = {label_of(cell): place for cell, place in places.items()}
+    review(table, item, {label: labels[label] for label in data.items if label in labels}, as_is)
     return data
 
 
@@ -214,7 +234,7 @@ class _Labels:
         self.places[label] = place
 
 
-def _read_counts(name: str, rows: Iterable[Row], source: str) -> Dataset:
+def _read_counts(name: str, rows: Iterable[Row], source: str) -> tuple[Dataset, dict[str, str]]:
     labels, counts = _Labels(), []
     for place, cells in rows:
         item, count = map(label_of, cells)
@@ -223,13 +243,14 @@ def _read_counts(name: str, rows: Iterable[Row], source: str) -> Dataset:
         labels.add(place, item)
         if not _COUNT.fullmatch(count):
             raise DatasetError(
-                f"{place}: the count must be an integer of 0 or more and below 10^18, not "
-                f"{quoted(count)}"
+                f"{place}: the count must be an integer of 0 or more and below 10^18, without "
+                f"separators, not {quoted(count)}"
             )
         counts.append(int(count))
     if not counts:
         raise DatasetError(f"{name} has a header and no row")
-    return Dataset(name, tuple(labels.places), np.array(counts, np.int64), source)
+    data = Dataset(name, tuple(labels.places), np.array(counts, np.int64), source)
+    return data, labels.places
 
 
 def count_values(name: str, values: Iterable[Any], source: str, least: int) -> Dataset:
@@ -273,10 +294,13 @@ def count_values(name: str, values: Iterable[Any], source: str, least: int) -> D
 
 def label_of(value: Any) -> str:
     """Return a value as a label: text without outer spaces, bytes as UTF-8, whole floats without
-    their ".0", and "" for a missing value. Raises DatasetError.
+    their ".0", of an Enum its value, and "" for a missing value, such as \\N of a database's dump.
+    Raises DatasetError.
     """
+    if isinstance(value, Enum):
+        return label_of(value.value)
     if isinstance(value, str):
-        return value.strip()
+        return "" if value.strip() == r"\N" else value.strip()
     if isinstance(value, tuple):  # by `value_counts` of a frame
         if len(value) == 1:
             return label_of(value[0])

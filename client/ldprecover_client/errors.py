@@ -52,6 +52,10 @@ class ReportFileError(CallerError, ValueError):
     """A file of reports is damaged, belongs to another round, or needs pyarrow."""
 
 
+class OddLabelsError(DatasetError):
+    """Lines of a file may be no items; `as_is` takes them."""
+
+
 class LimitError(ClientError):
     """A privacy limit of the user forbids this report. Nothing was perturbed or sent."""
 

@@ -8,36 +8,43 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from importlib.util import find_spec
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, cast
 
 from ldprecover.items import label_key, quoted
+from ldprecover_client.encodings import codec_of, readings
 from ldprecover_client.errors import DatasetError
-
-ENCODINGS = {"utf-8": "utf-8-sig", "cp1252": "cp1252", "utf-16": "utf-16"}
-"""The encodings of files, and Python's names for them."""
 
 ITEM = ("item", "label")
 """The names of a column of items."""
 COUNT = ("count", "users")
 """The names of a column with the number of users of each item."""
 
-_MIXED = re.compile("[ÂÃ][\xa0-ª¬-º¼-¿€-™]|â€.")
-"""UTF-8 that is read as cp1252, but for what may end a quotation in it: Ã«, Ã»."""
 _UTF_32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _PARQUET = (".parquet", ".pq")
 _SAMPLE = 1 << 16
-_SIGNATURES = {
-    b"PK\x03\x04": "a spreadsheet or ZIP file: save the sheet as CSV UTF-8",
-    b"\xd0\xcf\x11\xe0": "an Excel file: save the sheet as CSV UTF-8",
-    b"PAR1": "a Parquet file: name it .parquet",
-    b"{": "JSON: give a text file, CSV or Parquet",
-    b"\xef\xbb\xbf{": "JSON: give a text file, CSV or Parquet",
-}
+_LINES = 200  # from which the encoding is guessed
+_DELIMITERS = ",;\t|"
+_TEXTS = (".csv", ".tsv", ".txt")
+_SIGNATURES = re.compile(
+    rb"""(?P<a_spreadsheet_or_ZIP_file>PK[\x03\x05])|(?P<an_Excel_file>\xd0\xcf\x11\xe0)
+    |(?P<a_Parquet_file>PAR1)|(?P<a_gzip_file>\x1f\x8b)
+    |(?P<JSON>(\xef\xbb\xbf)?\s*[\[{]\s*["{\[])
+    |(?P<HTML_or_XML>(\xef\xbb\xbf)?\s*<(!|\?xml|html|table))
+    |(?P<a_Stata_file><stata_dta>|[\x68-\x73][\x01\x02]\x01\0)|(?P<an_SPSS_file>\$FL[23])
+    |(?P<a_SAS_file>\0{12}\xc2\xea|HEADER[ ]RECORD\*)|(?P<an_R_file>RD[AX]\d\n|[XA]\n\0\0\0[23])
+    |(?P<an_SQLite_database>SQLite[ ]format)|(?P<a_dBase_file>\x03.[\x01-\x0c][\x01-\x1f])
+    |(?P<a_PDF_or_RTF_document>%PDF|{\\rtf)|(?P<a_picture>\x89PNG|\xff\xd8\xff|GIF8)
+    |(?P<binary_data>ARROW1|FEA1|ORC|Obj\x01|\x89HDF|\x93NUMPY|\x80[\x02-\x05])
+    |(?P<a_compressed_file>BZh[1-9]|\xfd7zXZ|7z\xbc\xaf|\x28\xb5\x2f\xfd|Rar!)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""First bytes of files that are no text, by what they are."""
+_NUMBER = re.compile(r"\s*[-+]?\d[-\d.,:/ TZ]*%?\s*")
 
 
 def column_key(name: object) -> str:
@@ -54,8 +61,8 @@ class Table:
     """The columns of a file. A list without a header has one column and no name in `header`.
 
     `rows` returns the cells at these positions, and the place of each row; `values`, if it is
-    quicker, those of one position, or a Counter of them. `first` is the first line of a CSV file of
-    one column if it may be a header or a value.
+    quicker, those of one position, or a Counter of them. `odd_lines` are findings about lines, for
+    `review`, and `codec` is the encoding of the file.
     """
 
     name: str
@@ -63,17 +70,9 @@ class Table:
     rows: Callable[[Sequence[int]], Iterator[Row]]
     _: KW_ONLY
     shows_header: bool = True
-    first: str | None = None
     values: Callable[[int], Iterable[Any]] | None = None
-
-    def check_header(self) -> None:
-        """Raise DatasetError if the first line may be a header or a value."""
-        if self.first is not None:
-            shown = quoted(self.first)
-            raise DatasetError(
-                f"{self.name}: {shown} in the first line may be an item or the name of the column; "
-                f"name the column with --column {shown}, or write a line above it: item"
-            )
+    odd_lines: Sequence[str] = ()
+    codec: str = "utf-8"
 
     def find(self, names: Sequence[str]) -> int | None:
         """Return the position of the column with one of these names; None without one.
@@ -96,8 +95,8 @@ class Table:
         """Return the position of the column with one of these names. Raises DatasetError."""
         position = self.find(names)
         if position is None:
-            present = ", ".join(name[:80] for name in self.header[:20])
-            present += ", …" if len(self.header) > 20 else ""
+            filled = [name[:80] for name in self.header if name]
+            present = ", ".join(filled[:20]) + (", …" if len(filled) > 20 else "")
             if len(self.header) == 1:
                 hint = f": the names of the columns belong in the first line{hint}"
             if not self.shows_header:  # the first line of any other file may be a secret
@@ -112,33 +111,27 @@ def open_table(
 ) -> Iterator[Table]:
     """Open a text, CSV or Parquet file by the end of its name, while the context lasts.
 
-    A .txt file has one value a line. A .csv or .tsv file has cells between commas, semicolons or
-    tabs, whichever fits `column`, the names of ITEM and COUNT, and the first lines. Files may end
-    in .gz. Errors while it is read, also in the body of the context, become DatasetError; `absent`
-    ends the one for a missing file.
+    A .txt file has one value a line. A .csv or .tsv file has cells between commas, semicolons, tabs
+    or bars, whichever fits `column`, the names of ITEM and COUNT, and the first lines. Files may
+    end in .gz. Errors while it is read, also in the body of the context, become DatasetError;
+    `absent` ends the one for a missing file.
     """
-    if encoding not in ENCODINGS:
-        raise DatasetError(f"encoding must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
+    codec = codec_of(encoding)
     try:
-        if path.suffix in _PARQUET:
+        if path.suffix.lower() in _PARQUET:
             yield _parquet(path)
             return
         with _bytes(path) as file:
             sample = cast("Any", file).peek(_SAMPLE)[:_SAMPLE]
-            _check_kind(path.name, sample, encoding)
-            codec = _codec(sample, encoding)
+            codec = _checked_codec(path.name, sample, codec)
             with TextIOWrapper(file, codec, newline="") as text:
-                lines = _unmixed(path, text) if encoding == "cp1252" else text
-                yield _text_table(path, lines, sample.decode(codec, "ignore"), column)
+                yield replace(
+                    _text_table(path, text, sample.decode(codec, "ignore"), column), codec=codec
+                )
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}{absent}") from None
     except UnicodeError:
-        hint = "save it as UTF-8, and leave out --encoding"
-        if encoding == "utf-8":
-            hint = "name its encoding, --encoding cp1252 (spreadsheets on Windows) or utf-16"
-        raise DatasetError(
-            f"{_undecodable(path, encoding)} is not text in {encoding.upper()}: {hint}"
-        ) from None
+        raise DatasetError(_undecodable(path, codec)) from None
     except EOFError as error:
         raise DatasetError(f"{path} is not a CSV file: {error}") from None
     except OSError as error:
@@ -148,146 +141,144 @@ def open_table(
 
 
 def _suffix(path: Path) -> str:
-    return Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
 
 
 def _bytes(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path) if path.suffix == ".gz" else path.open("rb", _SAMPLE))
+    is_gzip = path.suffix.lower() == ".gz"
+    return cast("IO[bytes]", gzip.open(path) if is_gzip else path.open("rb", _SAMPLE))
 
 
-def _check_kind(name: str, sample: bytes, encoding: str) -> None:
-    """Raise DatasetError if the first bytes are those of another kind of file or encoding."""
-    for signature, kind in _SIGNATURES.items():
-        if sample.startswith(signature):
-            raise DatasetError(f"{name} is {kind}")
-    if sample.startswith(_UTF_32) or 5 * sample.count(0) > 3 * len(sample):
-        raise DatasetError(f"{name} is text in UTF-32: save it as UTF-8")
-    wide = sample[:2] in (b"\xff\xfe", b"\xfe\xff") or 5 * sample.count(0) > len(sample)
-    if wide and encoding != "utf-16":
+def _checked_codec(name: str, sample: bytes, codec: str) -> str:
+    """Return the codec; UTF-16 without a byte order mark has most zeros in one half.
+
+    Raises DatasetError if the first bytes are those of another kind of file or encoding.
+    """
+    signature = _SIGNATURES.match(sample)
+    if signature and signature.lastgroup:
+        kind = signature.lastgroup.replace("_", " ")
         raise DatasetError(
-            f"{name} is not text in {encoding.upper()} but in UTF-16: add --encoding utf-16"
+            f"{name} is {kind}: save the list as CSV UTF-8, or name it as what it is"
         )
-    if encoding == "cp1252" and not sample.isascii():
-        with suppress(UnicodeDecodeError):
-            # The sample may end within a character.
-            sample[: len(sample) - 4 if len(sample) == _SAMPLE else None].decode()
-            raise DatasetError(f"{name} is text in UTF-8, not cp1252: leave out --encoding")
+    if sample.startswith(_UTF_32) or 5 * sample.count(0) > 3 * len(sample):
+        raise DatasetError(f"{name} is binary data or text in UTF-32: save the list as CSV UTF-8")
+    has_mark = sample[:2] in (b"\xff\xfe", b"\xfe\xff")
+    if (has_mark or 5 * sample.count(0) > len(sample)) and codec != "utf-16":
+        other = "" if has_mark else " or binary data"
+        raise DatasetError(
+            f"{name} is not text in {codec.upper()} but in UTF-16{other}: add --encoding utf-16"
+        )
+    high, low = sample[::2].count(0), sample[1::2].count(0)
+    if codec == "utf-16" and not has_mark and high != low:
+        return "utf-16-be" if high > low else "utf-16-le"
+    return "utf-8-sig" if codec == "utf-8" else codec
 
 
-def _codec(sample: bytes, encoding: str) -> str:
-    """Return Python's name; UTF-16 without a byte order mark has most zeros in one half."""
-    if encoding == "utf-16" and sample[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        high, low = sample[::2].count(0), sample[1::2].count(0)
-        if high != low:
-            return "utf-16-be" if high > low else "utf-16-le"
-    return ENCODINGS[encoding]
+def _undecodable(path: Path, codec: str) -> str:
+    """Return the message with the first line that cannot be decoded, as likely encodings read it.
 
-
-def _unmixed(path: Path, text: Iterable[str]) -> Iterator[str]:
-    """Yield lines of cp1252. Raises DatasetError for one of UTF-8."""
-    for number, line in enumerate(text, 1):
-        if _MIXED.search(line):
-            shown = quoted(line.strip()) if _suffix(path) in (".csv", ".tsv", ".txt") else "it"
-            raise DatasetError(
-                f"{path.name}, line {number}: {shown} is UTF-8 in a file of cp1252: save all of "
-                "the file in one encoding"
-            )
-        yield line
-
-
-def _undecodable(path: Path, encoding: str) -> str:
-    """Return the file, with the line and its text where decoding fails, for text and CSV files."""
-    shown = _suffix(path) in (".csv", ".tsv", ".txt")
-    with suppress(OSError, EOFError), _bytes(path) as lines:
-        for number, line in enumerate(lines, 1):
+    The text of a file that is neither text nor CSV may be a secret.
+    """
+    lines: dict[int, bytes] = {}
+    with suppress(OSError, EOFError), _bytes(path) as file:
+        for number, line in enumerate(file.read().splitlines(), 1):
             try:
-                line.decode(encoding)
+                line.decode(codec)
             except UnicodeDecodeError:
-                if encoding == "utf-16":
-                    break
-                text = quoted(line.decode("cp1252", "replace").strip()) if shown else ""
-                return f"{path.name}, line {number}{text and ': '}{text}"
-    return path.name
+                lines[number] = line
+    place = f"{path.name}, line {min(lines)}" if lines else path.name
+    shown = []
+    for _, text, other in readings(b"\n".join([*lines.values()][:_LINES]))[:3]:
+        first = quoted(text.partition("\n")[0].strip())
+        shown.append(f"{other} ({first})" if _suffix(path) in _TEXTS else other)
+    hint = f"name its encoding: --encoding {', or '.join(shown)}" if shown else "save it as UTF-8"
+    return f"{place} is not text in {codec.removesuffix('-sig').upper()}; {hint}"
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
+    return next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
 
 
-def _delimiter(lines: Sequence[str], column: str | None) -> str:
+def _delimiter(lines: Sequence[str], names: set[str]) -> str:
     """Return the delimiter that fits the given columns, then the lines, then has most columns."""
-    names = {column_key(column)} if column else {*ITEM, *COUNT}
 
     def fit(delimiter: str) -> tuple[int, bool, int]:
-        rows = [*csv.reader(lines, delimiter=delimiter)]
-        header = {*map(column_key, rows[0])} if rows else set()
+        rows = [_cells(line, delimiter) for line in lines]
         sizes = {len(row) for row in rows if row}
         is_even = sizes != {1} and len(sizes) == 1
-        return len(header & names), is_even, len(rows[0]) if rows else 0
+        return max(_found(row, names) for row in rows), is_even, len(rows[0])
 
-    return max(",;\t", key=fit)
+    return max(_DELIMITERS, key=fit) if lines else ","
+
+
+def _found(row: Sequence[str], names: set[str]) -> int:
+    return len(names & {*map(column_key, row)})
 
 
 def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None) -> Table:
     name, suffix = path.name, _suffix(path)
-    lines = [line for line in sample.splitlines(keepends=True) if line.strip()]
+    names = {column_key(column)} if column else {*ITEM, *COUNT}
+    lines = [line for line in StringIO(sample, "") if line.strip()]
     if len(lines) > 1 and len(sample) > 1000:
         lines.pop()  # it may be cut
     lines = lines[:100]
-    marked = lines and re.match("sep=([,;\t])", lines[0])
-    delimiter = marked[1] if marked else "\t" if suffix == ".tsv" else _delimiter(lines, column)
+    marked = lines and re.match(f"sep=([{_DELIMITERS}])", lines[0])
+    delimiter = marked[1] if marked else "\t" if suffix == ".tsv" else _delimiter(lines, names)
     if suffix in ("", ".txt") and column is None:
         fault = _table_like(lines, delimiter)
         if not fault:
             places = ((f"{name}, line {number}", line) for number, line in enumerate(text, 1))
             return Table(name, (), lambda _: ((place, [line.strip()]) for place, line in places))
         if suffix:
-            matches = (i for i, line in enumerate(sample.splitlines(), 1) if fault in line)
-            number = next(matches)
             raise DatasetError(
-                f"{name}, line {number}: {quoted(fault)} is of a CSV file, not of a list with one "
-                "item a line: name the file .csv, or the column with --column"
+                f"{name}, line 1: {quoted(fault)} is of a CSV file, not of a list with one item a "
+                "line: name the file .csv, or the column with --column"
             )
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    reader = csv.reader(text, delimiter=delimiter, strict=True, skipinitialspace=True)
     rows = _csv_rows(name, reader)
     place, first = next(rows, ("", []))
     if first and first[0].startswith("sep="):  # for Excel
         place, first = next(rows, ("", []))
     if not first:
         raise DatasetError(f"{name} is empty")
-    is_name = column_key(first[0]) in ITEM
-    if (
-        len(first) == 1
-        and not is_name
-        and any(
-            len({len(_cells(line, each)) for line in lines[1:]} | {1}) == 2
-            and all(each in line for line in lines[1:])
-            for each in ";\t"
-        )
-    ):
-        raise DatasetError(
-            f"{place}: {quoted(first[0].strip())} is above the names of the columns: delete it"
-        )
-    if len(first) == 1 and not is_name and column is None:
-        at_first = first[0].strip()
-        return Table(name, (), lambda _: _chosen((place, first), rows, [0]), first=at_first)
-    header = tuple(cell.strip() for cell in first)
-    shown = suffix in (".csv", ".tsv")
+    following = [_cells(line, delimiter) for line in lines[1 + bool(marked) :]]
+    title = " ".join(filter(None, map(str.strip, first)))
+    if not _found(first, names) and any(_found(row, names) for row in following):
+        raise DatasetError(f"{place}: {quoted(title)} is above the names of the columns: delete it")
+    odd = []
+    if any(_is_other_kind(*column) for column in zip(*following, strict=False)):
+        odd = [f"{name}: {quoted(delimiter.join(following[0]))} may be a second header"]
+    if len(first) == 1 and column_key(title) not in ITEM and column is None:
+        if not any(title in map(str.strip, row) for row in following):
+            odd.append(
+                f"{name}: {quoted(title)} in the first line may be an item or the name of the "
+                f"column; name the column with --column {quoted(title)}, or write a line above it: "
+                "item"
+            )
+        return Table(name, (), lambda _: _chosen((place, first), rows, [0]), odd_lines=odd)
     return Table(
-        name, header, lambda at: _chosen((place, first), rows, at, skip=1), shows_header=shown
+        name,
+        tuple(cell.strip() for cell in first),
+        lambda at: _chosen((place, first), rows, at, skip=1),
+        shows_header=suffix in (".csv", ".tsv"),
+        odd_lines=odd,
     )
+
+
+def _is_other_kind(first: str, *others: str) -> bool:
+    """Return whether the first cell is a word, and the others of its column are numbers."""
+    is_word = not _NUMBER.fullmatch(first) and re.search(r"[^\W\d_]{2}|\{", first)
+    return len(others) > 1 and bool(is_word) and all(map(_NUMBER.fullmatch, others))
 
 
 def _table_like(lines: Sequence[str], delimiter: str) -> str:
     """Return the first of these lines that is one of a CSV file rather than of a list, or ""."""
     rows = [_cells(line, delimiter) for line in lines]
     is_even = delimiter != "," and len(rows) > 1 and {1} != {*map(len, rows)} == {len(rows[0])}
-    if rows and (
-        is_even or lines[0].startswith("sep=") or {*map(column_key, rows[0])} & {*ITEM, *COUNT}
-    ):
+    if rows and (is_even or lines[0].startswith("sep=") or _found(rows[0], {*ITEM, *COUNT})):
         return lines[0].strip("\r\n")
-    is_quoted = (line.strip("\r\n") for line in lines if re.fullmatch(r'\s*".*"\s*', line))
-    return next(is_quoted, "")
+    return ""
 
 
 def _csv_rows(name: str, reader: Any) -> Iterator[Row]:

@@ -151,7 +151,11 @@ def test_option_has_precedence_over_variable_and_default(serve: Serve, tmp_path:
         ("serve --report-rate x", "--report-rate or LDPRECOVER_REPORT_RATE: must be a number"),
         ("serve --port 0 --database-url sqlite:///no/such/folder/a.db", "no/such/folder"),
         ("admin migrate --database-url mysql://x", "postgresql"),
-        ("serve --port 0 --database-url postgres://a@b/db?schema=x", "unknown to libpq"),
+        (
+            "serve --port 0 --database-url postgres://a@b/db?pgbouncer=true&sslmode=require",
+            "has pgbouncer, which Postgres does not know",
+        ),
+        ("serve --port 0 --database-url postgres://a@b/db?other=x", "unknown to libpq"),
     ],
 )
 def test_rejects_invalid_settings_in_one_line(run: Run, line: str, message: str) -> None:

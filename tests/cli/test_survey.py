@@ -48,6 +48,23 @@ def test_opens_a_round_and_prints_its_link(
     assert shown["items"][289] == "Käse Nr. 289"
 
 
+def test_odd_answers_are_refused_or_asked_about(
+    on_server: Run, form: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("food.txt").write_text("soup\nsalad\nTotal\n")
+    Path("lists/editors.csv").write_text("Name,Nr\nvim,1\nK?te,2\n")
+    lines = f"survey food.txt --name {name} --question Q --users {10**6}", f"survey {form}"
+    for line, odd in zip(lines, ("food.txt, line 3: 'Total'", "line 3: 'K?te'"), strict=True):
+        assert odd in on_server(line).fails(2)
+        on_server(f"{line} --as-is --name {name}{line[7]}").succeeds()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for answer, code in (("n", 2), ("y", 0)):
+        monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+        result = on_server(lines[0])
+        assert (result.code, "'Total' may be a sum" in result.err) == (code, True)
+    assert on_server(f"round show {name} --json").json["items"][2] == "Total"
+
+
 def test_writes_a_link_for_each_ticket(
     on_server: Run, server: ServerProcess, name: str, tmp_path: Path
 ) -> None:
@@ -59,7 +76,7 @@ def test_writes_a_link_for_each_ticket(
     survey = f"{server.url}/page/survey.html?round={name}#ticket="
     assert [row["link"] for row in rows] == [survey + row["ticket"] for row in rows]
     assert len({row["ticket"] for row in rows}) == 3
-    Reporter(server.url, opened["id"], ticket=rows[0]["ticket"]).report("soup")
+    Reporter(server.url, opened["id"], ticket=f"{rows[0]['ticket']}\r").report("soup")
     assert "links.csv: it exists" in on_server(line, "--question", QUESTION).fails(2)
     Path("links.csv").write_text("\n".join(["link;ticket", *(f";{r['ticket']}" for r in rows[1:])]))
     assert "2 genuine users" in on_server(f"sim users {name} --tickets links.csv").succeeds().out

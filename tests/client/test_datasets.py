@@ -163,7 +163,7 @@ def test_first_line_is_a_value_if_it_comes_again(csv_file):
     [
         ("a,b\n1,2\n", "no column 'CITY'; it has a, b"),
         ("CITY\n\n \n", "holds no value"),
-        ("CITY\nNew York, NY\nDenver\n", "line 2: more cells than columns in 'New York, NY'"),
+        ("CITY\nNew York, NY\nDenver\n", "line 2: more cells than columns in 'New York,NY'"),
         ("CITY,CITY\u200b\n1,2\n", "several columns 'CITY'"),
     ],
 )

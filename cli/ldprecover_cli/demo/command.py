@@ -15,7 +15,7 @@ from ldprecover_cli import completion
 from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.option_values import read_lines
-from ldprecover_cli.options import AUTO, DEFAULT_URL, Column, Encoding, Json, Key, Seed, Url
+from ldprecover_cli.options import AUTO, DEFAULT_URL, AsIs, Column, Encoding, Json, Key, Seed, Url
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
@@ -41,6 +41,7 @@ def demo(
     ] = _DEFAULT.dataset,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    as_is: AsIs = False,
     protocol: Annotated[
         str,
         Option(
@@ -124,6 +125,7 @@ def demo(
             eta=eta,
             seed=seed,
             encoding=encoding,
+            as_is=as_is,
         )
     )
     if part is None:

@@ -13,6 +13,7 @@ from ldprecover_cli.option_values import method_options
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
+    AsIs,
     Column,
     DatasetName,
     Encoding,
@@ -63,6 +64,7 @@ def open_round(
     dataset: DatasetName = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    as_is: AsIs = False,
     least: Least = 5,
     domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
     users: ExpectedUsers = None,
@@ -110,12 +112,12 @@ def open_round(
     if dataset is not None:
         from ldprecover_client import load_dataset
 
-        data = load_dataset(dataset, column, encoding=encoding, least=least)
+        data = load_dataset(dataset, column, encoding=encoding, as_is=as_is, least=least)
         labels: list[str] | None = list(data.items)
         if data.name != dataset:
             note(f"Items from {data.source}.")
     else:
-        labels = _labels(item, items, column, encoding)
+        labels = _labels(item, items, column, encoding, as_is)
     if labels and not item:  # from a file, which may be misread
         note_items(labels)
     own = method_options(parameter, "--parameter", "hash_range=4")
@@ -209,7 +211,7 @@ def _check_sources(
 
 
 def _labels(
-    item: list[str] | None, items: Path | None, column: str | None, encoding: str
+    item: list[str] | None, items: Path | None, column: str | None, encoding: str, as_is: bool
 ) -> list[str] | None:
     """Return the labels of --item or of the file; None for a domain size."""
     if items is not None:
@@ -217,7 +219,7 @@ def _labels(
 
         if not items.exists():
             raise UsageError(f"there is no file {items}: name single items by --item, once each")
-        return list(load_items(items, column, encoding=encoding))
+        return list(load_items(items, column, encoding=encoding, as_is=as_is))
     from ldprecover.rounds.parameters import labels_fault
 
     if item and (fault := labels_fault(item)):

@@ -34,7 +34,7 @@ def read_tickets(file: Path | None) -> tuple[str, ...] | None:
 
     if file is None:
         return None
-    lines = read_lines(file)
+    lines = [line.strip() for line in read_lines(file)]
     first = 1
     if lines and not TICKET.fullmatch(lines[0]) and "ticket" in lines[0]:  # a table
         first = 2

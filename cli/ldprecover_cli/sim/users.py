@@ -5,6 +5,7 @@ from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
+    AsIs,
     Column,
     DatasetName,
     Encoding,
@@ -25,6 +26,7 @@ def users(
     dataset: DatasetName = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    as_is: AsIs = False,
     tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
@@ -49,7 +51,9 @@ def users(
     ticket_list = read_tickets(tickets)
     n = len(ticket_list or ()) if users is None else users
     check_enough(ticket_list, n)
-    data = None if dataset is None else load_dataset(dataset, column, encoding=encoding)
+    data = None
+    if dataset is not None:
+        data = load_dataset(dataset, column, encoding=encoding, as_is=as_is)
     with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
         if data is not None:
             users_by_key = dict(zip(map(label_key, data.items), data.counts.tolist(), strict=True))

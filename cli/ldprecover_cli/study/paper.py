@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument
 
 from ldprecover_cli.errors import UsageError, close_to
-from ldprecover_cli.options import Column, Encoding, Least, Seed
+from ldprecover_cli.options import AsIs, Column, Encoding, Least, Seed
 from ldprecover_cli.study.output import Data, Jobs, Output, Trials, Users, run_into, show
 
 _BRIEF = ("table1", "mse", "fg", "km")
@@ -26,6 +26,7 @@ def paper(
     data: Data = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
+    as_is: AsIs = False,
     least: Least = 1,
     users: Users = None,
     trials: Trials = 10,
@@ -62,7 +63,7 @@ def paper(
         selected += FIGURES[name]["studies"]
         sources += data or FIGURES[name].get("data", ["cities", "fire"])
     datasets = [
-        dataset_of(source, column, encoding=encoding, least=least)
+        dataset_of(source, column, encoding=encoding, as_is=as_is, least=least)
         for source in dict.fromkeys(sources)
     ]
     options = {"users": users, "trials": trials, "seed": seed}

@@ -29,6 +29,7 @@ def dataset_of(
     *,
     name: str | None = None,
     encoding: str = "utf-8",
+    as_is: bool = False,
     least: int = 1,
 ) -> Dataset:
     """Return a data set: the number of users that hold each item.
@@ -36,7 +37,7 @@ def dataset_of(
     `source` is the name of a data set in NAMES, a file, or values in memory, one a user.
 
     - A mapping of labels to counts, taken as they are.
-    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding`.
+    - A text, CSV or Parquet file, as `load_dataset` takes it, in `encoding`, and `as_is`.
     - A frame of pandas or polars or an Arrow table, as a file of such columns.
     - A list, a tuple, a generator, a Counter, a Series or Categorical of pandas or polars, an Arrow
       array, a numpy array, or anything else with `__arrow_c_stream__`, `__arrow_c_array__` or
@@ -53,7 +54,8 @@ def dataset_of(
         dataset_of({"cat": 6000, "dog": 3000, "newt": 500})
         dataset_of(np.array(["cat", "dog", "cat"]), name="pets")
     """
-    data, least = _dataset(source, column, name, encoding, least), check_whole("least", least, 1)
+    data = _dataset(source, column, name, encoding, as_is, least)
+    least = check_whole("least", least, 1)
     is_frequent = data.counts >= least
     if least == 1 or is_frequent.all():
         return data
@@ -63,7 +65,7 @@ def dataset_of(
 
 
 def _dataset(
-    source: Any, column: str | None, name: str | None, encoding: str, least: int
+    source: Any, column: str | None, name: str | None, encoding: str, as_is: bool, least: int
 ) -> Dataset:
     if isinstance(source, Dataset):
         return source
@@ -77,7 +79,7 @@ def _dataset(
                 f"there is no file {source}, and no data set of that name: {', '.join(NAMES)}"
                 f"{did_you_mean(source, NAMES)}"
             )
-        return load_dataset(source, column, encoding=encoding, least=least)
+        return load_dataset(source, column, encoding=encoding, as_is=as_is, least=least)
     called = str(name or column or getattr(source, "name", None) or "data")
     if isinstance(source, Mapping):
         numbers: Any = list(source.values())

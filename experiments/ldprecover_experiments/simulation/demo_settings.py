@@ -31,12 +31,13 @@ class DemoSettings:
     eta: float = 0.2
     seed: int = 0
     encoding: str = "utf-8"
+    as_is: bool = False
 
     def load(self) -> Dataset:
         """Return the data set. Raises DatasetError."""
         from ldprecover_experiments.simulation.datasets import dataset_of
 
-        return dataset_of(self.dataset, self.column, encoding=self.encoding)
+        return dataset_of(self.dataset, self.column, encoding=self.encoding, as_is=self.as_is)
 
     @property
     def malicious_users(self) -> int:

@@ -48,6 +48,7 @@ def simulate(
     seed: int = 0,
     column: str | None = None,
     encoding: str = "utf-8",
+    as_is: bool = False,
     least: int = 1,
 ) -> SimulatedRound:
     """Return a round of genuine users, who report their items under a protocol.
@@ -65,12 +66,13 @@ def simulate(
             as in the paper, in proportion.
         seed: The seed of users, reports, targets and attack. The same seed gives the same round.
         column: The column to count, for a table or a file with one row a user.
-        encoding: That of a file: utf-8, cp1252 or utf-16.
+        encoding: That of a file: utf-16, or one of Python's that has ASCII, such as cp1252.
+        as_is: Whether to take labels of a file that may be no items, such as sums and notes.
         least: Values that fewer users have are left out.
 
     Raises DatasetError and ParameterError.
     """
-    dataset = dataset_of(data, column, encoding=encoding, least=least)
+    dataset = dataset_of(data, column, encoding=encoding, as_is=as_is, least=least)
     ensure(protocol, PROTOCOL_REGISTRY)
     parameters = RoundParameters(protocol, epsilon, dataset.items)
     if users is None:

@@ -203,6 +203,7 @@ class DataFile(StrictModel):
     file: str
     column: str | None = None
     encoding: str = "utf-8"
+    as_is: bool = False
     least: int = 1
 
 

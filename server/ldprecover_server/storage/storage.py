@@ -41,6 +41,13 @@ _ODD = re.compile("[@;#=%]|/.*:")
 _SECOND_AT = re.compile(r"@[^?]*\?.*@")
 """Finds an @ after the end of the host."""
 
+_NAMES = re.compile(
+    "(pgbouncer|(connection|pool|socket|max|min)_[a-z_]+|pool|schema|supa|ssl|sslaccept|sslcert|"
+    "statement_cache_size|prepared_?statements?|prepare_threshold|charset|encoding|driver|"
+    "reconnect|workaround|currentSchema|ApplicationName|[a-z]+Timeout|[a-z]+_mode)+"
+)
+"""Options in URLs of hosting services; any other name may be a part of an unescaped password."""
+
 _UNREADABLE = (
     "the database URL cannot be read, or has an option unknown to libpq; percent-encode other "
     "characters than letters and digits in its user and password, such as @ as %40; or try "
@@ -179,8 +186,16 @@ def _connect(url: str, pool_size: int, statement_seconds: float | None) -> Datab
 
             # What Postgres's errors name must be no part of an unescaped password.
             named = f"{parsed.host}/{parsed.database}"
-            if _ODD.search(named) or _SECOND_AT.search(url) or parsed.query.keys() - OPTIONS:
+            if _ODD.search(named) or _SECOND_AT.search(url):
                 raise ArgumentError
+            unknown = parsed.query.keys() - OPTIONS
+            if unknown and not _NAMES.fullmatch("".join(unknown)):
+                raise ArgumentError
+            if unknown:
+                raise ConfigurationError(
+                    f"the database URL has {', '.join(sorted(unknown))}, which Postgres does not "
+                    "know: leave out options of other programs"
+                )
             parsed = parsed.set(drivername="postgresql+psycopg")
             return Postgres(parsed, pool_size, statement_seconds)
     except ImportError as error:  # psycopg is an extra

@@ -1,0 +1,83 @@
+"""Labels of a file that may be no items: named with line and text, or taken as they are."""
+
+from enum import Enum, IntEnum
+from pathlib import Path
+
+import pytest
+
+from ldprecover_client import Dataset, DatasetError, load_dataset, load_items
+from ldprecover_client.datasets import label_of
+
+ODD = {
+    "a sum": [
+        *("Total", "TOTAL:", "Grand total", "Sub-total", "Sum", "Gesamt", "Summe", "Итого", "合計"),
+        *("Total (n = 50)", "Total général"),
+    ],
+    "a missing value": ["NULL", "NaN", "<NA>", "#N/A", "#REF!", "#WERT!", "(null)", "########"],
+    "has quotes": ["'tea'", "“tea”", "„tea“", '\xa0"tea"'],
+    "a note": ["Source: INE", "Quelle: Destatis", "Note: all", "© 2024", "* estimated", "(3 rows)"],
+    "a bullet": ["- tea", "• tea"],
+    "no letter": ["-----", "---+---"],
+    "a second header": ["Open-Ended Response", "Response", '{"ImportId":"QID1"}', "Item"],
+    "rounded": ["4.00638E+12", "4,01E+12"],
+    "as codes": ["K&auml;se", "R&amp;B", "K%C3%A4se", r"K\u00e4se", "K=C3=A4se", "<b>tea</b>"],
+    "lost": ["K?se", "K\ufffdse", "M??nchen"],
+}
+PLAIN = [
+    *("None", "NA", "Namibia", "Other: write", "Total Wine", "5 %", "C++", "AT&T", "?", "Why?"),
+    *("«Oui»", '12" pizza', "'s-Hertogenbosch", "Summer", "E3", "1E5", "-5 °C", "👍", "日本", "x"),
+]
+
+
+@pytest.mark.parametrize(("reason", "label"), [(why, odd) for why in ODD for odd in ODD[why]])
+def test_odd_label_is_named_with_its_line(tmp_path: Path, reason: str, label: str) -> None:
+    cell = label.replace('"', '""') if label.startswith("{") else label
+    cell = f'"{cell}"' if cell != label or set(label) & {*";,"} else label
+    for name, text, load in (
+        ("list.csv", f"nr,item\n1,tea\n2,{cell}\n", load_items),
+        ("users.csv", f"nr,item\n1,tea\n2,{cell}\n3,tea\n", load_dataset),
+        ("counts.csv", f"item,users\ntea,1\n{cell},7\n", load_dataset),
+    ):
+        path = tmp_path / name
+        path.write_text(text)
+        column = None if name == "counts.csv" else "item"
+        with pytest.raises(DatasetError, match=rf"{name}, line 3: .*{reason}.*--as-is"):
+            load(path, column)
+        taken = load(path, column, as_is=True)
+        assert label.strip() in (taken.items if isinstance(taken, Dataset) else taken)
+
+
+def test_plain_labels_are_no_odd_ones(tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    path.write_text("\n".join(PLAIN))
+    assert load_items(path) == tuple(PLAIN)
+
+
+@pytest.mark.parametrize(
+    "second",
+    ['R_1,Which?,"{""ImportId"":""x""}"', "id,Text,Duration (in seconds)", "-,city,years"],
+)
+def test_second_header_is_named(tmp_path: Path, second: str) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text(f"id,city,age\n{second}\n1,Ulm,30\n2,Ulm,31\n3,Bonn,2024-01-01 10:00\n")
+    with pytest.raises(DatasetError, match=r"f\.csv: '.*' may be a second header"):
+        load_dataset(path, "city")
+    assert load_dataset(path, "city", as_is=True).counts.sum() == 4
+
+
+def test_error_names_the_first_three_findings(tmp_path: Path) -> None:
+    path = tmp_path / "f.txt"
+    path.write_text("tea\nTotal\nNULL\n\nSum\n- x\n")
+    with pytest.raises(DatasetError, match=r"line 2: .*; f\.txt, line 3: .*line 5: .*; and more:"):
+        load_items(path)
+
+
+def test_enum_members_are_their_values() -> None:
+    class Colour(Enum):
+        RED = "red"
+        FIVE = 5.0
+
+    class Number(IntEnum):
+        ONE = 1
+
+    assert [*map(label_of, (*Colour, *Number))] == ["red", "5", "1"]
