@@ -55,6 +55,7 @@ def test_access_error_comes_before_perturbing(
         ("open", {"key": Collector.KEY}),
         ("key", {"key": Collector.KEY}),
         ("ticket", {"ticket": RIGHT, "key": Collector.KEY}),
+        ("ticket", {"ticket": f"{RIGHT}\r"}),
     ],
 )
 def test_reports_with_required_key_or_ticket(
@@ -66,7 +67,15 @@ def test_reports_with_required_key_or_ticket(
 
 
 @pytest.mark.parametrize(
-    "ticket", ["", RIGHT[:-1], RIGHT + "r", RIGHT.replace(".", ":"), RIGHT + "\n", "é" + RIGHT]
+    "ticket",
+    [
+        "",
+        RIGHT[:-1],
+        RIGHT + "r",
+        RIGHT.replace(".", ":"),
+        RIGHT[:22] + "\n" + RIGHT[22:],
+        "é" + RIGHT,
+    ],
 )
 def test_rejects_malformed_ticket_before_perturbing(
     ticketed: Collector, reporter: MakeReporter, ticket: str

@@ -175,7 +175,7 @@ test("warns of a ticket over plain http", async (context) => {
     const collector = await Collector.of({ access: "ticket" });
     collector.url = url;
     collector.tickets.add(ticket);
-    await collector.reporter({ ticket }).report("a");
+    await collector.reporter({ ticket: `${ticket}\r` }).report("a");
     assert.equal(warned.mock.callCount(), times);
   }
 });

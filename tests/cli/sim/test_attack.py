@@ -175,7 +175,7 @@ def members(request: pytest.FixtureRequest, server: ServerProcess):
 def minted(on_server: Run, round_, file: str, count: int) -> list[str]:
     """Mint tickets into a file."""
     tickets = on_server(f"admin ticket {round_['name']} --count {count}").out
-    Path(file).write_text(tickets)
+    Path(file).write_text(tickets.replace("\n", " \r\n"))
     return tickets.split()
 
 
