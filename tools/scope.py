@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 250_000,
+    "source tokens": 252_000,
     "test tokens": 340_200,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_780,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 10_800,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
     "commands": 31,

@@ -29,8 +29,8 @@ _MODULES = {
     "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "
     "EpsilonSpentError EpsilonTooHighError InconsistentRoundError InsecureTransportWarning "
-    "InvalidAnswerError LedgerError LimitError RefusedError ReportFileError ServerError "
-    "UnansweredError UnknownItemError UnknownProtocolError",
+    "InvalidAnswerError LedgerError LimitError OddLabelsError RefusedError ReportFileError "
+    "ServerError UnansweredError UnknownItemError UnknownProtocolError",
     "http": "Client",
     "ledger": "Entry Ledger",
     "population": "Population",

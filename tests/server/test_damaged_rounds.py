@@ -49,9 +49,9 @@ def change(app: InProcess, id: str, damage: sa.UpdateBase) -> None:
     """Change the database, and have the application load the round as after a restart."""
     with app.storage.database.write() as connection:
         connection.execute(damage)
-    known, round = app.app.state.services.rounds, app.storage.rounds.find(id)
-    known.evict(round)
-    known._labels.remove(round.seq)
+    round, cached = app.storage.rounds.find(id), app.app.state.services.rounds
+    cached.evict(round)
+    cached._labels.remove(round.seq)
 
 
 @pytest.mark.parametrize(
