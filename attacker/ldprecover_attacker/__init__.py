@@ -23,7 +23,7 @@ from ldprecover_attacker.targeted import APA2, MGA, RIA, Joint, TargetedAttack
 from ldprecover_attacker.untargeted import AA, MLA, RPA, Manip
 
 if TYPE_CHECKING:
-    from ldprecover_attacker.campaign import Campaign, CampaignResult
+    from ldprecover_attacker.campaign import Campaign, CampaignResult, FormCampaign
 
 __all__ = [
     "AA",
@@ -42,6 +42,7 @@ __all__ = [
     "Campaign",
     "CampaignResult",
     "Cancel",
+    "FormCampaign",
     "InputPoisoning",
     "ItemAttack",
     "Joint",
@@ -57,5 +58,5 @@ __all__ = [
 ]
 
 __getattr__ = lazy_getattr(
-    __name__, dict.fromkeys(["Campaign", "CampaignResult"], "campaign"), "attacker"
+    __name__, dict.fromkeys(["Campaign", "CampaignResult", "FormCampaign"], "campaign"), "attacker"
 )

@@ -1,19 +1,21 @@
-"""An attack on a round of a running server, by the interface of genuine users."""
+"""An attack on a round or a form of a running server, by the interface of genuine users."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldprecover import ParameterError
 from ldprecover._checks import check_whole
 from ldprecover.estimation.simplex import project_simplex
+from ldprecover.rounds.tickets import assigned_round
 from ldprecover_attacker.base import Attack
-from ldprecover_client.answers import Round, RoundStatus
-from ldprecover_client.bulk import BATCH_SIZE, check_tickets, simulate_users
+from ldprecover_client.answers import Form, Round, RoundStatus
+from ldprecover_client.bulk import BATCH_SIZE, check_tickets, client_of, simulate_users
 from ldprecover_client.errors import RefusedError
 from ldprecover_client.http import Client
 from ldprecover_client.progress import Progress
@@ -126,3 +128,60 @@ class Campaign:
             accepted=receipt.accepted,
             duplicates=receipt.duplicates,
         )
+
+
+@dataclass(frozen=True)
+class FormCampaign:
+    """m malicious users who send their reports to a form, each to one round.
+
+    `form` is an id, a name, or a form that was fetched before. `attacks` has the attack on each
+    question. Without tickets the users share these questions evenly, so that one question is
+    concentrating and all are spreading. With tickets, one for each user, the ticket decides; users
+    whose question has no attack send nothing. The remaining arguments are those of `Campaign`.
+
+        FormCampaign(url, "usage", {"Which editor?": MGA(["vim"])}, m=9, seed=1, key=key).run()
+    """
+
+    server: str | Client
+    form: str | Form
+    attacks: Mapping[str, Attack]
+    m: int
+    seed: int
+    _: KW_ONLY
+    key: str | None = field(default=None, repr=False)
+    tickets: Sequence[str] | None = field(default=None, repr=False)
+    batch_size: int = BATCH_SIZE
+
+    def run(self, progress: Progress | Literal["bar"] | None = None) -> tuple[CampaignResult, ...]:
+        """Run a `Campaign` on each question of `attacks`; return their results in this order.
+
+        Raises ParameterError for a negative m, wrong tickets or a question that the form does not
+        have, before anything is sent, and what `Campaign.run` raises.
+        """
+        m, results = check_whole("m", self.m, 0), []
+        if self.tickets is not None:
+            check_tickets(self.tickets, m)
+        with client_of(self.server, self.key) as client:
+            form = client.form(self.form) if isinstance(self.form, str) else self.form
+            questions = [round.question for round in form.rounds]
+            if not self.attacks.keys() <= {*questions}:
+                raise ParameterError("attacks: the form does not have each of these questions")
+            for i, (question, attack) in enumerate(self.attacks.items()):
+                tickets = None
+                if self.tickets is not None:
+                    tickets = [
+                        ticket
+                        for ticket in self.tickets[:m]
+                        if questions[assigned_round(ticket, len(questions))] == question
+                    ]
+                campaign = Campaign(
+                    client,
+                    form.rounds[questions.index(question)].id,
+                    attack,
+                    len(range(i, m, len(self.attacks)) if tickets is None else tickets),
+                    self.seed,
+                    tickets=tickets,
+                    batch_size=self.batch_size,
+                )
+                results.append(campaign.run(progress))
+        return tuple(results)

@@ -33,7 +33,7 @@ _MODULES = {
     "ServerError UnansweredError UnknownItemError UnknownProtocolError",
     "http": "Client",
     "ledger": "Entry Ledger",
-    "population": "Population",
+    "population": "FormPopulation Population",
     "progress": "progress_bar",
     "report_files": "ReportFile report_source write_report_file",
     "reporter": "Receipt Reporter",

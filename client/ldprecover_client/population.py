@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
+from itertools import compress
+from types import EllipsisType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,8 +16,9 @@ from ldprecover import FrequencyOracle, ParameterError
 from ldprecover._checks import check_whole, finite_vector
 from ldprecover.items import label_key
 from ldprecover.protocols import MAX_USERS
-from ldprecover_client.answers import Round
-from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, simulate_users
+from ldprecover.rounds.tickets import assigned_round
+from ldprecover_client.answers import Form, Round
+from ldprecover_client.bulk import BATCH_SIZE, BulkReceipt, check_tickets, client_of, simulate_users
 from ldprecover_client.datasets import Dataset
 from ldprecover_client.errors import ArgumentError
 from ldprecover_client.http import Client
@@ -23,7 +26,7 @@ from ldprecover_client.progress import Progress
 
 # Streams of the seed. Values have their own, so they are the same for every protocol. The stream 2
 # is that of campaigns.
-_VALUES, _REPORTS = 0, 1
+_VALUES, _REPORTS, _QUESTIONS = 0, 1, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,8 @@ class Population:
     all zero. They are normalised. With `draw` "multinomial" each value is drawn independently; with
     "apportioned" the counts are proportional, by largest remainders, and the seed only shuffles
     them. `items` are the labels that a round must have for `report_to`, or None for any. The same
-    seed gives the same users, values and reports. Raises ArgumentError.
+    seed gives the same users, values and reports. `users` selects those who report, by index
+    or by a mask of shape (n,) (default: all). Raises ArgumentError.
 
         Population.of(load_dataset("cities"), n=10_000, seed=1).report_to(url, "cities", key=key)
     """
@@ -45,6 +49,7 @@ class Population:
     seed: int
     draw: Literal["multinomial", "apportioned"] = "multinomial"
     items: tuple[str, ...] | None = None
+    users: NDArray[Any] | EllipsisType = ...
 
     def __post_init__(self) -> None:
         try:
@@ -120,7 +125,7 @@ class Population:
                 f"these users hold {self.domain_size} items, the round has {oracle.domain_size}"
             )
         oracle.wire.check_users(self.n)
-        return oracle.perturb(self.values(), self._rng(_REPORTS))
+        return oracle.perturb(self.values()[self.users], self._rng(_REPORTS))
 
     def report_to(
         self,
@@ -166,6 +171,57 @@ class Population:
 
     def _rng(self, stream: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stream,)))
+
+
+@dataclass(frozen=True, eq=False)
+class FormPopulation:
+    """n genuine users with a value for each question of a form, of which each answers one.
+
+    `populations` has one of n users for each question, in the form's order: user i of each is the
+    same person.
+
+        systems, editors = Population([5, 3], 100, seed=1), Population([2, 9], 100, seed=2)
+        FormPopulation([systems, editors]).report_to(url, "usage", key=key)
+    """
+
+    populations: Sequence[Population]
+
+    def report_to(
+        self,
+        server: str | Client,
+        form: str | Form,
+        *,
+        key: str | None = None,
+        tickets: Sequence[str] | None = None,
+        **options: Any,
+    ) -> tuple[BulkReceipt, ...]:
+        """Send every user's one report to a form; return how many each round accepted, in order.
+
+        `form` is an id, a name, or a form that was fetched before. The user's ticket assigns the
+        question. Without tickets it is drawn with the seed of the first population. The other
+        arguments are those of `Population.report_to`. Raises ArgumentError, before anything
+        is sent, if not every question has a population of the same n users, and as
+        `Population.report_to` does.
+        """
+        k = len(self.populations)
+        if len({users.n for users in self.populations}) != 1:
+            raise ArgumentError("each question of a form needs a population of the same n")
+        first = self.populations[0]
+        questions = first._rng(_QUESTIONS).integers(k, size=first.n)
+        if tickets is not None:
+            check_tickets(tickets, first.n)
+            questions[:] = [assigned_round(ticket, k) for ticket in tickets[: first.n]]
+        with client_of(server, key) as client:
+            rounds = (client.form(form) if isinstance(form, str) else form).rounds
+            if len(rounds) != k:
+                raise ArgumentError(f"the form has {len(rounds)} questions, not {k}")
+            receipts = []
+            for i, round in enumerate(rounds):
+                users = questions == i
+                own = None if tickets is None else [*compress(tickets, users)]
+                chosen = replace(self.populations[i], users=users)
+                receipts.append(chosen.report_to(client, round.id, tickets=own, **options))
+        return tuple(receipts)
 
 
 def _apportion(frequencies: NDArray[np.float64], n: int) -> NDArray[np.int64]:

@@ -12,14 +12,17 @@ from tests.client.test_reporter import FixedRandomness
 from tests.forked import start_python
 
 from ldprecover.rounds.tickets import assigned_round
+from ldprecover_attacker import MGA, FormCampaign
 from ldprecover_client import (
     AccessError,
     AlreadyReportedError,
     Client,
     ClientError,
     Form,
+    FormPopulation,
     InconsistentRoundError,
     Ledger,
+    Population,
     RefusedError,
     Reporter,
 )
@@ -214,3 +217,17 @@ def test_form_that_repeats_a_round_or_question_is_inconsistent(admin: Client):
         lying = form.model_copy(update={"rounds": rounds})
         with pytest.raises(InconsistentRoundError, match="distinct"):
             Reporter(admin, form=lying, ledger=Ledger.in_memory()).report(ANSWERS)
+
+
+@both
+def test_simulated_users_report_once_each(admin: Client, assign: str):
+    form, tickets = open_form(admin, assign, 80)
+    assigned = [assigned_round(ticket, 3) for ticket in tickets or []]
+    users = FormPopulation([Population([2, 1], 60, seed=seed) for seed in range(3)])
+    receipts = users.report_to(admin, form, tickets=tickets, progress=None)
+    assert [each.accepted for each in receipts] == ns_of(admin, form)
+    attacks = dict.fromkeys(QUESTIONS[1:], MGA([1]))
+    results = FormCampaign(admin, form.id, attacks, 19, 1, tickets=tickets and tickets[60:]).run()
+    expected = [assigned[60:79].count(i) for i in (1, 2)] if tickets else [10, 9]
+    assert [each.accepted for each in results] == expected
+    assert sum(ns_of(admin, form)) == 60 + sum(expected)
