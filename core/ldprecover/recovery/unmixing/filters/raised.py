@@ -124,8 +124,8 @@ def additions(
 ) -> Iterator[Addition]:
     """Yield what malicious reports may have added to the estimates from reports that pass.
 
-    Addition i is by the i-th likely fit of each set, up to three. Reports either displace the other items or
-    support them as honest ones do.
+    Addition i is by the i-th likely fit of each set, up to three. Reports either displace the other
+    items or support them as honest ones do.
     """
     sets = [(items, each) for items, each in sets if each.fits]
     passing, evidence = estimates.n / estimates.honest_kept, 0.0
