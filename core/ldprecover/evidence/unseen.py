@@ -6,7 +6,6 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ldprecover.crafting import crafter_of
 from ldprecover.distributions import binomial_law, log_choose
 from ldprecover.estimation.theory import worst_change
 from ldprecover.protocols import FrequencyOracle
@@ -67,6 +66,8 @@ def unseen_gain(
     `found_at` standard errors. Reports are taken as those of an ideal hash under linear hashing,
     and nothing is found in counts alone, nor in reports that are as good as their counts.
     """
+    from ldprecover.crafting import crafter_of  # thirteen modules, which importing plans spares
+
     untested = min(1.0, worst_change(oracle, beta, items, 0.0).rise)
     if not (beta and reads_reports) or crafter_of(oracle).displacements is None:
         return UnseenGain(items, beta, untested, untested)
