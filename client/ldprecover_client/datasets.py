@@ -231,6 +231,8 @@ class _Labels:
                 f"{place}: the item {quoted(label)} was there before, in {self.places[before]}"
                 f"{look_alikes(before, label)}"
             )
+        if len(self.places) == MAX_DOMAIN_SIZE:
+            raise DatasetError(f"{place}: a list has at most {MAX_DOMAIN_SIZE:,} items")
         self.places[label] = place
 
 

@@ -20,12 +20,17 @@ _ODD = {
     r"összesen|yhteensä|toplam|i alt|итого|всего|сумма|разом|σύνολο|общо|укупно|المجموع|الإجمالي|"
     r'סה"כ|סך הכל|合計|总计|總計|合计|합계|รวม)\s*([:(=].*)?',
     "may be a missing value": r"NULL|null|NaN|nan|NaT|<NA>|N/A|n/a|[(\[<](null|NULL)[)\]>]|"
-    r"undefined|#(N/A|NV|[A-Z/]+[0!?]+)|#{2,}",
+    r"undefined|#(N/A|NV|[A-Z/]+[0!?]+)|#{2,}|[-–—]|\((blank|empty)\)",
     "has quotes around it": r"\"[^\"]*\"|'[^']*'|“[^”]*”|[„‚][^“”‘’]*[“”‘’]|`[^`]*`",
     "may be a note, not an item": r"(?i)(sources?|quellen?|fuentes?|fonte|источник|notes?|nota|"
-    r"anmerkung(en)?|hinweise?|remarques?|data|stand|(last )?updated|generated)\s*:.*|©.*|"
-    r"[*†‡¹²³]+ *\w.*|\(?\d+ rows?\b.*",
-    "begins with a bullet": r"[-*•·▪◦–]\s+\D.*",
+    r"zdroj|poznámka|źródło|uwagi?|forrás|megjegyzés|bron|kilde|källa|lähde|kaynak|πηγή|出典|来源|출처|"
+    r"anmerkung(en)?|hinweise?|remarques?|data|stand|(last )?updated|generated)\s*[:：].*|©.*|"
+    r"[*†‡¹²³]+ *\w.*|\(?\d+ rows?\b.*|page \d+( of \d+)?",
+    "may be a heading": r"#+\s.*|[^:]*:",
+    "has a hidden character": r".*[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff].*",
+    "begins with a bullet or number": r"([-*•·▪◦–]|\[[ xX]?\]|\(?(\d{1,3}|[a-z])[.)])\s+\D.*",
+    "ends with a separator": r".*[,;|]",
+    "is a formula of a spreadsheet": r"=.+",
     "has no letter or number": r"[-=+_~|:.\s]{3,}",
     "may be of a second header": r"(?i)(open-ended )?response|\{\"importid.*",
     "was rounded by a spreadsheet": r"-?\d+([.,]\d+)?E\+\d+",

@@ -244,7 +244,10 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
         raise DatasetError(f"{name} is empty")
     following = [_cells(line, delimiter) for line in lines[1 + bool(marked) :]]
     title = " ".join(filter(None, map(str.strip, first)))
-    if not _found(first, names) and any(_found(row, names) for row in following):
+    # A title has one cell; a header that lacks a wanted name has all.
+    size = sum(map(bool, map(str.strip, first)))
+    below = [row for row in following if _found(row, names)]
+    if not _found(first, names) and any(size < max(2, sum(map(bool, row))) for row in below):
         raise DatasetError(f"{place}: {quoted(title)} is above the names of the columns: delete it")
     odd = []
     if any(_is_other_kind(*column) for column in zip(*following, strict=False)):

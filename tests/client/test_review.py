@@ -13,10 +13,27 @@ ODD = {
         *("Total", "TOTAL:", "Grand total", "Sub-total", "Sum", "Gesamt", "Summe", "Итого", "合計"),
         *("Total (n = 50)", "Total général"),
     ],
-    "a missing value": ["NULL", "NaN", "<NA>", "#N/A", "#REF!", "#WERT!", "(null)", "########"],
+    "a missing value": [
+        "NULL",
+        "NaN",
+        "<NA>",
+        "#N/A",
+        "#REF!",
+        "#WERT!",
+        "(null)",
+        "########",
+        "-",
+    ],
     "has quotes": ["'tea'", "“tea”", "„tea“", '\xa0"tea"'],
-    "a note": ["Source: INE", "Quelle: Destatis", "Note: all", "© 2024", "* estimated", "(3 rows)"],
-    "a bullet": ["- tea", "• tea"],
+    "a note": [
+        *("Source: INE", "Quelle: Destatis", "Zdroj: ČSÚ", "Źródło: GUS", "Forrás: KSH", "© 2024"),
+        *("* estimated", "(3 rows)", "Page 1 of 3"),
+    ],
+    "a heading": ["# drinks", "Our drinks:"],
+    "a hidden character": ["\ufeffpie", "pi\u200be", "pie\u200e", "pie\u202egnp.exe"],
+    "a bullet or number": ["- tea", "• tea", "1. tea", "1) tea", "a) tea", "[ ] tea"],
+    "a separator": ["tea,", "tea;"],
+    "a formula": ["=A1+1"],
     "no letter": ["-----", "---+---"],
     "a second header": ["Open-Ended Response", "Response", '{"ImportId":"QID1"}', "Item"],
     "rounded": ["4.00638E+12", "4,01E+12"],
@@ -26,6 +43,7 @@ ODD = {
 PLAIN = [
     *("None", "NA", "Namibia", "Other: write", "Total Wine", "5 %", "C++", "AT&T", "?", "Why?"),
     *("«Oui»", '12" pizza', "'s-Hertogenbosch", "Summer", "E3", "1E5", "-5 °C", "👍", "日本", "x"),
+    *("می\u200cروم", "👩\u200d💻", "e.V. Köln", "3.5 l", "Noon: 12:00"),
 ]
 
 

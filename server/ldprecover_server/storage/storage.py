@@ -137,8 +137,10 @@ class Storage(Repository):
         except (ServiceError, sa.exc.DatabaseError) as error:
             reason = _reason(error)
             message = f"{self.database.name} cannot {purpose}: {reason}"
+            # Without a cause it has answered: a setting of the session is at fault.
+            is_silent = error.__cause__ is not None and not _REFUSED.search(reason)
             is_away = isinstance(error, StoreUnavailableError | StorageFullError) and (
-                self.is_checked or not _REFUSED.search(reason)
+                self.is_checked or is_silent
             )
             if is_away and self.database.dialect == "postgresql":
                 raise DatabaseAwayError(message) from error
