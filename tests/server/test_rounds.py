@@ -418,7 +418,7 @@ def test_report_to_a_reused_name_must_be_sent_again(
     app.storage.deletion.delete("cities")
     app.storage.rounds.open("R2", "cities", RoundParameters(protocol, 1.0, items))
     again = app.post(path, **report)
-    assert (problem_of(again), again.headers["retry-after"]) == ("busy", "1")
+    assert (problem_of(again), int(again.headers["retry-after"]) > 0) == ("busy", True)
     assert app.post(path, **report).json() == {"round": "R2", "accepted": 1, "duplicate": False}
     assert app.get("/rounds/cities").json()["n"] == 1
     assert problem_of(app.post(path, content=b"\xff\xff", headers=PACKED)) == "invalid-report"

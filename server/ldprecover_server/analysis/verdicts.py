@@ -28,6 +28,7 @@ from ldprecover_server.errors import (
     AnalysisTimeoutError,
     AnalysisTooLargeError,
     ReportsGoneError,
+    RoundDamagedError,
     RoundNotFoundError,
     ServiceError,
 )
@@ -139,6 +140,7 @@ class Verdicts:
                 AnalysisTimeoutError,
                 AnalysisTooLargeError,
                 ParameterError,
+                RoundDamagedError,
             ) as error:
                 _log.warning("the round %s has no verdict: %s", id, error)
                 self._give_up(id)
