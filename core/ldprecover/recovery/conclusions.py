@@ -35,6 +35,8 @@ to 102 items, 1 to 10,000 reports, epsilon .5 to 4.
 
 ALIKE = "The frequent reports support many items alike"
 """The beginning of the note that no item is named."""
+SHARED = "Malicious reports share"
+"""The beginning of the note on items that are raised or framed."""
 
 _RAISED = 3  # labels in the sentence on an attack
 _LEAST_SHARE = 0.001  # no smaller one is named
@@ -103,7 +105,7 @@ def attack_sentences(
     if is_blurred:
         finding = f"Too few reports to rank the items. {finding}"
     if not items:
-        finding = " ".join([finding, *(note for note in notes if note.startswith(ALIKE))])
+        finding = " ".join([finding, *(note for note in notes if note.startswith((ALIKE, SHARED)))])
     return [finding, f"{advice} Lies told honestly and mimicry stay unseen."]
 
 

@@ -7,6 +7,7 @@ import pytest
 from ldprecover.evidence.unseen import UnseenGain
 from ldprecover.recovery.conclusions import (
     ALIKE,
+    SHARED,
     Attack,
     Conclusions,
     Dropped,
@@ -84,6 +85,11 @@ UNSEEN = "Lies told honestly and mimicry stay unseen."
             *("possible", "", {"notes": ["noted", f"{ALIKE}: so."]}),
             f"An attack is possible: some reports may be malicious. {ALIKE}: so.",
             f"{CERTIFIED} A next round with tickets would tell.",
+        ),
+        (
+            *("near_certain", "", {"notes": [f"{SHARED} a, b."]}),
+            f"Near certain attack: some of the reports are malicious. {SHARED} a, b.",
+            f"Use the best estimate, not the numbers as collected. {TICKETS}",
         ),
         (
             *("none_seen", "", {}),

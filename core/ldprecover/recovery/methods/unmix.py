@@ -15,8 +15,9 @@ from ldprecover.certificate import Certificate
 from ldprecover.certificate.evidence import RoundEvidence
 from ldprecover.crafting import crafter_of
 from ldprecover.crafting.crafter import DISPLACED_LAW
+from ldprecover.items import indices_named
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.conclusions import NEAR_CERTAIN, Conclusions
+from ldprecover.recovery.conclusions import NEAR_CERTAIN, SHARED, Conclusions
 from ldprecover.recovery.contract import Method, Recovery, RecoveryInputs
 from ldprecover.recovery.unmixing import (
     History,
@@ -132,6 +133,9 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
     total, of_item = estimates.further
     if total:
         notes.append(_SEVERAL)
+    unclear = [item for item, probability in estimates.suspects.items() if not probability]
+    if is_proven and unclear:
+        notes.append(f"{SHARED} {indices_named(unclear)}: raised or framed.")
     conclusions = Conclusions(
         standard_deviations=unmixed.sd,
         lower=np.maximum(unmixed.lower - of_item, 0.0),

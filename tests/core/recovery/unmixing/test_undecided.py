@@ -9,6 +9,7 @@ from tests.core.recovery.poisoned_round import play
 from ldprecover import OUE
 from ldprecover.recovery.unmixing import unmix
 from ldprecover.recovery.unmixing.evidence import Evidence
+from ldprecover_attacker import Joint
 
 UNMIX = "ldprecover.recovery.methods.unmix.unmix"
 LAW = np.append([0.12, 0.1, 0.09, 0.08, 0.07], np.full(35, 0.54 / 35))
@@ -27,3 +28,10 @@ def test_possible_attack_and_middling_suspects_are_undecided(
     monkeypatch.setattr(UNMIX, lambda *a, **fields: replace(unmix(*a, **fields), spikes=spikes))
     notes = play(OUE(1.0, 40), LAW, 20_000).unmixed()[0].notes
     assert any("perhaps framed" in note for note in notes) == noted
+
+
+def test_framed_items_are_noted_as_a_set() -> None:
+    round = play(OUE(1.0, 40), LAW, 60_000, Joint(range(5)), m=3_000)
+    conclusions, notes = (getattr(round.unmixed()[0], each) for each in ("conclusions", "notes"))
+    assert conclusions.suspects == ()
+    assert "Malicious reports share item indices 0, 1, 2, 3, 4: raised or framed." in notes
