@@ -23,7 +23,11 @@ from ldprecover.recovery.unmixing.evidence import (
     noise_of_none,
 )
 from ldprecover.recovery.unmixing.filters.rules import hits_of, set_laws
-from ldprecover.recovery.unmixing.least_share import least_by_shift, least_of_set
+from ldprecover.recovery.unmixing.least_share import (
+    least_by_shift,
+    least_number,
+    least_of_set,
+)
 from ldprecover.reports import tally_sampler
 from ldprecover.reports.sample import Sample
 from ldprecover_attacker import MGA
@@ -176,6 +180,17 @@ def test_least_share_is_most_of_the_malicious_reports_of_a_set(oracle: Frequency
     observed = np.rint(n * (0.95 * honest + 0.05 * np.eye(6)[5])).astype(np.int64)
     assert 0.5 * 0.05 * n < least_of_set(oracle, observed) < 0.05 * n
     assert least_of_set(oracle, np.rint(n * honest).astype(np.int64)) == 0
+
+
+def test_sizes_of_clean_rounds_show_no_share() -> None:
+    """A share above 1e-4 shows in .55 % of rounds: more than 15 of 1,000 with probability 2e-4.
+
+    Bounds of three standard deviations for each size, which show one in 3.8 %, are missed once in
+    10^5.
+    """
+    law = OUE(1.0, 70).laws.size_law().probabilities()
+    rounds = np.random.default_rng(1).multinomial(60_000, law, size=1_000)
+    assert np.mean([least_number(law[None], sizes) > 6 for sizes in rounds]) <= 0.015
 
 
 @pytest.mark.parametrize("oracle", [GRR(1.0, 60), OUE(1.0, 60)], ids=lambda o: o.protocol)
