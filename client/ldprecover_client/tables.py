@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ldprecover.items import label_key, quoted
-from ldprecover_client.encodings import codec_of, readings
+from ldprecover_client.encodings import LINES, MARGIN, alternatives, codec_of, differing, readings
 from ldprecover_client.errors import DatasetError
 
 ITEM = ("item", "label")
@@ -27,13 +27,12 @@ COUNT = ("count", "users")
 _UTF_32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _PARQUET = (".parquet", ".pq")
 _SAMPLE = 1 << 16
-_LINES = 200  # from which the encoding is guessed
 _DELIMITERS = ",;\t|"
 _TEXTS = (".csv", ".tsv", ".txt")
 _SIGNATURES = re.compile(
     rb"""(?P<a_spreadsheet_or_ZIP_file>PK[\x03\x05])|(?P<an_Excel_file>\xd0\xcf\x11\xe0)
     |(?P<a_Parquet_file>PAR1)|(?P<a_gzip_file>\x1f\x8b)
-    |(?P<JSON>(\xef\xbb\xbf)?\s*[\[{]\s*["{\[])
+    |(?P<a_form_in_TOML>(.*\n)?\[\[questions\]\])|(?P<JSON>(\xef\xbb\xbf)?\s*[\[{]\s*["{\[])
     |(?P<HTML_or_XML>(\xef\xbb\xbf)?\s*<(!|\?xml|html|table))
     |(?P<a_Stata_file><stata_dta>|[\x68-\x73][\x01\x02]\x01\0)|(?P<an_SPSS_file>\$FL[23])
     |(?P<a_SAS_file>\0{12}\xc2\xea|HEADER[ ]RECORD\*)|(?P<an_R_file>RD[AX]\d\n|[XA]\n\0\0\0[23])
@@ -44,6 +43,16 @@ _SIGNATURES = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """First bytes of files that are no text, by what they are."""
+_HEADING = re.compile(
+    r"""\A\n*(?=(?i:names?|answers?|options?|choices?|categor(?:y|ies)|products?|antwort(?:en)?
+    |bezeichnung|produkte?|noms?|r[ée]ponses?|produits?|nombres?|respuestas?|nome|rispost[ae]
+    |respostas?|nazwa|odpowied[zź]|n[áa]zev|odpověď|n[ée]v|válasz|nume|răspuns|naam|antwoord(?:en)?
+    |namn|navn|svar|nimi|vastaus|имя|название|ответы?|назва|відповідь|όνομα|απάντηση|名称|名稱|名前
+    |选项|選項|選択肢|答案|回答|項目|项目|이름|항목|답변|الاسم|שם)\n
+    |.+[?\uff1f\u061f]\n(?![^?\uff1f\u061f]*[?\uff1f\u061f])|.+\n{2,}.+(?:\n.+)+\n*\Z)(.+)""",
+    re.VERBOSE,
+)
+"""A first line that names the column, or that a blank line sets apart from lines without one."""
 _NUMBER = re.compile(r"\s*[-+]?\d[-\d.,:/ TZ]*%?\s*")
 
 
@@ -164,11 +173,17 @@ def _checked_codec(name: str, sample: bytes, codec: str) -> str:
     if sample.startswith(_UTF_32) or 5 * sample.count(0) > 3 * len(sample):
         raise DatasetError(f"{name} is binary data or text in UTF-32: save the list as CSV UTF-8")
     has_mark = sample[:2] in (b"\xff\xfe", b"\xfe\xff")
-    if (has_mark or 5 * sample.count(0) > len(sample)) and codec != "utf-16":
+    ends = re.findall(rb"\0[\r\n]|[\r\n]\0", sample)
+    is_wide = 2 * len(ends) > len(re.findall(rb"[\r\n]", sample))
+    is_wide = is_wide or has_mark or 5 * sample.count(0) > len(sample)
+    if is_wide and codec != "utf-16":
         other = "" if has_mark else " or binary data"
         raise DatasetError(
             f"{name} is not text in {codec.upper()} but in UTF-16{other}: add --encoding utf-16"
         )
+    is_utf_8 = sample.startswith(b"\xef\xbb\xbf") and not codec.startswith("utf-8")
+    if is_utf_8 or (codec == "utf-16" and not is_wide):
+        raise DatasetError(f"{name} is not text in {codec.upper()}: leave out --encoding")
     high, low = sample[::2].count(0), sample[1::2].count(0)
     if codec == "utf-16" and not has_mark and high != low:
         return "utf-16-be" if high > low else "utf-16-le"
@@ -181,19 +196,26 @@ def _undecodable(path: Path, codec: str) -> str:
     The text of a file that is neither text nor CSV may be a secret.
     """
     lines: dict[int, bytes] = {}
+    valid = 0  # lines beyond ASCII
     with suppress(OSError, EOFError), _bytes(path) as file:
         for number, line in enumerate(file.read().splitlines(), 1):
             try:
-                line.decode(codec)
+                valid += not line.decode(codec).isascii()
             except UnicodeDecodeError:
                 lines[number] = line
-    place = f"{path.name}, line {min(lines)}" if lines else path.name
-    shown = []
-    for _, text, other in readings(b"\n".join([*lines.values()][:_LINES]))[:3]:
-        first = quoted(text.partition("\n")[0].strip())
-        shown.append(f"{other} ({first})" if _suffix(path) in _TEXTS else other)
-    hint = f"name its encoding: --encoding {', or '.join(shown)}" if shown else "save it as UTF-8"
-    return f"{place} is not text in {codec.removesuffix('-sig').upper()}; {hint}"
+    fault = f"is not text in {codec.removesuffix('-sig').upper()}"
+    if not lines:
+        return f"{path.name} {fault}; save it as UTF-8"
+    fault = f"{path.name}, line {min(lines)} {fault}"
+    likely = readings(b"\n".join([*lines.values()][:LINES]))
+    if codec == "utf-8-sig" and valid > len(lines):
+        return f"{fault}, as other lines are: mend it, and save the file as UTF-8"
+    at, shown = differing([each for each in likely if each[0] > likely[0][0] - MARGIN])
+    form = "{1} ({0})" if _suffix(path) in _TEXTS else "{1}"
+    return (
+        f"{fault}; name the encoding in which line {[*lines][at]} reads right: "
+        f"--encoding {alternatives(shown, form)}"
+    )
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -228,8 +250,17 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
     if suffix in ("", ".txt") and column is None:
         fault = _table_like(lines, delimiter)
         if not fault:
+            stripped = "\n".join(map(str.strip, StringIO(sample, "")))
             places = ((f"{name}, line {number}", line) for number, line in enumerate(text, 1))
-            return Table(name, (), lambda _: ((place, [line.strip()]) for place, line in places))
+            return Table(
+                name,
+                (),
+                lambda _: ((place, [line.strip()]) for place, line in places),
+                odd_lines=[
+                    f"{name}, line {heading.start(1) + 1}: {quoted(heading[1])} may be a heading"
+                    for heading in _HEADING.finditer(stripped)
+                ],
+            )
         if suffix:
             raise DatasetError(
                 f"{name}, line 1: {quoted(fault)} is of a CSV file, not of a list with one item a "
@@ -271,7 +302,7 @@ def _text_table(path: Path, text: Iterable[str], sample: str, column: str | None
 
 def _is_other_kind(first: str, *others: str) -> bool:
     """Return whether the first cell is a word, and the others of its column are numbers."""
-    is_word = not _NUMBER.fullmatch(first) and re.search(r"[^\W\d_]{2}|\{", first)
+    is_word = not _NUMBER.fullmatch(first) and re.search(r"[^\W\d_]|\{", first)
     return len(others) > 1 and bool(is_word) and all(map(_NUMBER.fullmatch, others))
 
 
@@ -294,9 +325,11 @@ def _csv_rows(name: str, reader: Any) -> Iterator[Row]:
                 yield f"{name}, line {number}", row
             number = reader.line_num + 1
     except csv.Error as error:
-        # An open quote takes the rest of the file, or of a cell's 131,072 characters.
-        is_open = re.search("unexpected end|limit", str(error))
-        fault = "no quote ends the one that this line begins" if is_open else str(error)
+        fault = "no quote ends the one that this line begins"
+        if "limit" in str(error):  # of a cell's 131,072 characters
+            fault = f"a cell is too long, or {fault}"
+        elif "unexpected end" not in str(error):
+            fault = str(error)
         raise DatasetError(f"{name}, line {number} is not CSV: {fault}") from None
 
 

@@ -1,5 +1,6 @@
 """Lists in other encodings than UTF-8: which are named by the error, and what reads as garbled."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,13 +35,72 @@ def _write(folder: Path, text: str, encoding: str) -> Path:
 
 
 @pytest.mark.parametrize("encoding", CITIES)
-def test_error_shows_first_bad_line_in_likely_encodings(tmp_path: Path, encoding: str) -> None:
+def test_error_shows_line_on_which_encodings_differ(tmp_path: Path, encoding: str) -> None:
+    words = ["Bonn", *CITIES[encoding].split()]
     path = _write(tmp_path, CITIES[encoding], encoding)
-    first = CITIES[encoding].split()[0]
     with pytest.raises(DatasetError, match=r"cities\.txt, line 2 is not text in UTF-8") as caught:
         load_items(path)
-    assert f"'{first}'" in str(caught.value)
-    assert load_items(path, encoding=encoding) == ("Bonn", *CITIES[encoding].split())
+    number, shown = re.findall(r"line (\d+) reads right: --encoding (.*)", str(caught.value))[0]
+    assert f"'{words[int(number) - 1]}'" in shown
+    samples = re.findall(r"'(.*?)'", shown)
+    assert len({*samples}) == len(samples) <= 3
+    assert load_items(path, encoding=encoding) == tuple(words)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "shown"),
+    [
+        ("cp1250", "Káva Čaj Voda", "cp1252 ('Èaj'), or cp1250 ('Čaj')"),
+        ("gb18030", "茶 咖啡 水 果汁", "--encoding gb18030 ('茶'"),
+        ("cp737", "Καφές Τσάι Νερό", "--encoding cp737 ('Καφές')"),
+        ("iso-8859-6", "قهوة شاي ماء", "--encoding iso-8859-6 (\u2068'قهوة'"),
+    ],
+)
+def test_error_names_right_encoding_of_short_list(
+    tmp_path: Path, encoding: str, text: str, shown: str
+) -> None:
+    with pytest.raises(DatasetError) as caught:
+        load_items(_write(tmp_path, text, encoding))
+    assert shown in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "wrong", "text"),
+    [
+        ("cp1250", "cp1252", "Erdő Tűz Víz"),
+        ("cp1254", "cp1252", "Şalgam Çay Kahve"),
+        ("cp1257", "cp1252", "Šiauliai Panevėžys"),
+        ("cp437", "cp1252", "Käse Brötchen"),
+        ("cp1250", "mac-roman", "Čaj Káva"),
+        ("shift_jis", "gb18030", "お茶 東京 コーヒー"),
+        ("big5", "gb18030", "紅茶 綠茶 牛奶"),
+        ("gb18030", "big5", "红茶 绿茶 牛奶"),
+        ("gb18030", "euc-kr", "红茶 绿茶 牛奶"),
+        ("euc-kr", "gb18030", "홍차 녹차 우유"),
+    ],
+)
+def test_list_in_wrong_named_encoding_is_refused(
+    tmp_path: Path, encoding: str, wrong: str, text: str
+) -> None:
+    path = _write(tmp_path, text, encoding)
+    with pytest.raises(DatasetError, match=rf"line 2: .* may be .*'{text.split()[0]}'"):
+        load_items(path, encoding=wrong)
+    assert load_items(path, encoding=encoding)[1:] == tuple(text.split())
+
+
+@pytest.mark.parametrize(
+    ("raw", "encoding"), [(b"\xef\xbb\xbftea\npie", "cp1252"), (b"tea\npie!", "utf-16")]
+)
+def test_encoding_against_first_bytes_is_refused(tmp_path: Path, raw: bytes, encoding: str) -> None:
+    (tmp_path / "f.txt").write_bytes(raw)
+    with pytest.raises(DatasetError, match="leave out --encoding"):
+        load_items(tmp_path / "f.txt", encoding=encoding)
+
+
+def test_file_of_mixed_encodings_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_bytes("Käse\nMüsli\n".encode() + "Öl\n".encode("cp1252"))
+    with pytest.raises(DatasetError, match="line 3 is not text in UTF-8, as other lines are"):
+        load_items(tmp_path / "f.txt")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +141,7 @@ def test_labels_in_their_encoding_are_taken(tmp_path: Path, encoding: str) -> No
 
 
 @pytest.mark.parametrize(
-    "encoding", ["rot13", "hex", "utf-32", "utf-7", "cp037", "latin", "\0", ""]
+    "encoding", ["rot13", "hex", "utf-32", "utf-7", "cp037", "latin", "idna", "unicode_escape", ""]
 )
 def test_refuses_encodings_without_ascii(tmp_path: Path, encoding: str) -> None:
     path = _write(tmp_path, "Ulm", "ascii")

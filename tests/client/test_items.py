@@ -106,6 +106,9 @@ def test_reads_parquet_and_gzip(tmp_path: Path) -> None:
         ("f.csv", b"PAR1rest", "f.csv is a Parquet file"),
         ("f.csv", '{"items": ["tea"]}', "f.csv is JSON"),
         ("f.txt", "\u00c4pfel".encode("utf-16-le"), "is not text in UTF-8"),
+        ("f.txt", "はい\nいいえ\n".encode("utf-16-le"), "in UTF-16 or binary data"),
+        ("f.txt", 'title = ""\n[[questions]]\n', "f.txt is a form in TOML"),
+        ("f.csv", f"item\n{200_000 * 'b'}\n", "line 2 is not CSV: a cell is too long, or no quote"),
     ],
 )
 def test_refuses_what_is_no_list(

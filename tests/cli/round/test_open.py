@@ -133,7 +133,7 @@ def test_item_in_another_encoding_is_named(run: Run) -> None:
 
 
 def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:
-    Path("labels.txt").write_text("red\n\n  green, too \nblue\n", encoding="utf-8-sig")
+    Path("labels.txt").write_text("red\n  green, too \n\nblue\n", encoding="utf-8-sig")
     Path("people.csv").write_text("city,age\n" + 5 * "Rome,3\nOslo,4\nRome,5\n" + "Nice,6\n")
     Path("obst.csv").write_text("Nr;Name\n1;Äpfel\n2;Birnen, rot\n", encoding="cp1252")
     for options, items in (
