@@ -28,12 +28,13 @@ RUN groupadd --gid 10001 ldprecover \
        /run/ldprecover/keys/admin /run/ldprecover/keys/analyst /run/ldprecover/keys/report \
     && chown -R ldprecover:ldprecover /var/lib/ldprecover /var/tmp/ldprecover /run/ldprecover
 COPY --from=environment /opt/ldprecover /opt/ldprecover
-ENV PATH=/opt/ldprecover/bin:$PATH PYTHONUNBUFFERED=1
+ENV PATH=/opt/ldprecover/bin:$PATH PYTHONUNBUFFERED=1 LDPRECOVER_HOST=0.0.0.0
 # Folder of the SQLite file, unless another database is named.
 WORKDIR /var/lib/ldprecover
 USER 10001:10001
 EXPOSE 8000
+# urllib.request would ask the proxy that the environment may name.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+    CMD ["python", "-c", "import http.client, os; server = http.client.HTTPConnection('127.0.0.1', int(os.environ.get('LDPRECOVER_PORT', 8000)), timeout=4); server.request('GET', '/healthz'); raise SystemExit(server.getresponse().status != 200)"]
 ENTRYPOINT ["ldprecover"]
-CMD ["serve", "--host", "0.0.0.0"]
+CMD ["serve"]

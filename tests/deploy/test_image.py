@@ -1,8 +1,14 @@
 """The image as its Dockerfile describes it."""
 
+import json
 import re
+import socket
+import subprocess
+import sys
 import tomllib
 
+import pytest
+import yaml
 from tests.deploy.tools import ROOT
 
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -32,6 +38,36 @@ def test_runs_as_an_unprivileged_user() -> None:
     assert re.fullmatch(r"[1-9]\d{4}:[1-9]\d{4}", users[0])
     after = [name for name, _ in final_stage()][[name for name, _ in final_stage()].index("USER") :]
     assert not {"RUN", "COPY", "ADD"} & set(after)
+
+
+def health_checks() -> list[str]:
+    """Return the programs of the health checks of the image and of the compose file's server."""
+    (image,) = arguments_of("HEALTHCHECK")
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    checks = [
+        json.loads(image.partition(" CMD ")[2]),
+        compose["services"]["server"]["healthcheck"]["test"],
+    ]
+    return [check[-1] for check in checks]
+
+
+@pytest.mark.parametrize("program", health_checks(), ids=["image", "compose"])
+def test_health_check_asks_the_server_and_no_proxy(program: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        port = str(listener.getsockname()[1])
+        environment = {"LDPRECOVER_PORT": port, "http_proxy": "http://127.0.0.1:1"}
+        if "LDPRECOVER_PORT" not in program:
+            program = program.replace("8000", port)
+        command = [sys.executable, "-c", program]
+        with subprocess.Popen(command, env=environment) as process, listener.accept()[0] as client:
+            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    assert process.returncode == 0
+
+
+def test_serve_with_options_listens_outside_the_container() -> None:
+    assert any("LDPRECOVER_HOST=0.0.0.0" in arguments for arguments in arguments_of("ENV"))
+    assert arguments_of("CMD") == ['["serve"]']
 
 
 def test_installs_only_hashed_files_and_our_wheel() -> None:
@@ -65,7 +101,7 @@ def test_any_builder_can_build_it() -> None:
 
 
 def test_no_address_and_no_secret_is_in_it() -> None:
-    assert set(re.findall(r"https?://[^/'\"\s]+", TEXT)) == {"http://127.0.0.1:8000"}
+    assert not re.findall(r"https?://", TEXT)
     names = [
         word.partition("=")[0]
         for name in ("ENV", "ARG")
