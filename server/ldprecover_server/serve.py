@@ -173,12 +173,14 @@ def create_app(settings: Settings | None = None, *, practice: bool = False) -> F
     service, and closes the database. `ldprecover serve` adds the first admin key, several
     processes, the log format, limits on open files and unsent bytes, and a shutdown in time. Here
     the admin key is that of the settings, or one of `ldprecover admin key create`. With `practice`
-    it opens practice rounds too, which may be answered over plain http.
+    it opens practice rounds too, which may be answered over plain http. uvicorn's access log is
+    turned off.
 
     Raises ConfigurationError for settings that cannot work; the lifespan does for a database that
     cannot be served.
     """
     settings = Settings() if settings is None else settings
+    logging.getLogger("uvicorn.access").disabled = True  # it has the addresses of reporters
     return _compose(settings, _storage(settings), practice=practice)
 
 
@@ -324,8 +326,11 @@ def _print_stopping() -> None:
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens with the server's limits. Raises ConfigurationError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    takes_both = host == "::" and socket.has_dualstack_ipv6()
     try:
-        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener = socket.create_server(
+            (host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
+        )
     except OSError as error:
         reason = str(error.strerror or error).partition(" (while")[0]  # asyncio adds the address
         if error.errno == errno.EADDRINUSE:

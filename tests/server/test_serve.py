@@ -19,6 +19,7 @@ from tests.conftest import ADMIN_KEY, NewDatabase, ServerProcess, StartServer
 from tests.forked import start_python
 
 from ldprecover_server import ConfigurationError, Settings, create_app, create_key, serve
+from ldprecover_server.serve import listen
 from ldprecover_server.storage import Storage
 
 pytestmark = pytest.mark.sqlite
@@ -115,6 +116,13 @@ def test_port_in_use_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "ldprecover.db").exists()
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6")
+def test_all_addresses_of_ipv6_include_those_of_ipv4() -> None:
+    with closing(listen("::", 0)) as listener:
+        port = listener.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+
+
 def test_several_processes_on_sqlite_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="workers"):
         serve(Settings(workers=2, port=0, database_url=f"sqlite:///{tmp_path / 'ldprecover.db'}"))
@@ -200,11 +208,15 @@ def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
     assert isinstance(create_app(Settings(database_url=url)), FastAPI)
     environment = {"LDPRECOVER_DATABASE_URL": url, "LDPRECOVER_ADMIN_KEY": ADMIN_KEY}
     with subprocess.Popen(
-        [*program, "--port", "0"], env=environment, stderr=subprocess.PIPE, text=True
+        [*program, "--port", "0"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
-        assert process.stderr is not None
+        assert process.stdout is not None
         address = next(
-            match[0] for line in process.stderr if (match := re.search(r"http://[\d.:]+", line))
+            match[0] for line in process.stdout if (match := re.search(r"http://[\d.:]+", line))
         )
         try:
             headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
@@ -217,9 +229,10 @@ def test_application_runs_under_plain_uvicorn(tmp_path: Path) -> None:
                 assert http.get("/rounds/r/frequencies").json()["n"] == 1
         finally:
             process.terminate()
-            rest = process.stderr.read()
+            rest = process.stdout.read()
     assert "Application shutdown complete" in rest
     assert "Traceback" not in rest
+    assert "POST" not in rest, "an access log has the addresses of reporters"
 
 
 NEVER_ENDS = """

@@ -32,8 +32,10 @@ from ldprecover_server.storage.verdicts import VerdictStore
 _PROBE_BYTES = 1 << 18
 _AWAY_SECONDS = 1.0
 
-_REFUSED = re.compile("authentication|does not exist|no password|pg_hba")
-"""Finds that Postgres answered, and that user, password or database must change."""
+_REFUSED = re.compile(
+    "authentication|does not exist|no password|pg_hba|invalid|does not support|certificate"
+)
+"""Finds that the URL, the database or its server must change, however long one waits."""
 
 _ODD = re.compile("[@;#=%]|/.*:")
 """Finds a character that neither a host nor the name of a database has."""
@@ -50,8 +52,8 @@ _NAMES = re.compile(
 
 _UNREADABLE = (
     "the database URL cannot be read, or has an option unknown to libpq; percent-encode other "
-    "characters than letters and digits in its user and password, such as @ as %40; or try "
-    "sqlite:///ldprecover.db"
+    "characters than letters and digits in its user and password, such as @ as %40; name a "
+    "socket's folder as ?host=/FOLDER; or try sqlite:///ldprecover.db"
 )
 
 
@@ -215,4 +217,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, sa.exc.DBAPIError):
         return str(error.orig)
     cause = error.__cause__
-    return f"{error}: {cause.orig}" if isinstance(cause, sa.exc.DBAPIError) else str(error)
+    if not isinstance(cause, sa.exc.DBAPIError):
+        return str(error)
+    answer = str(cause.orig)
+    return answer if _REFUSED.search(answer) else f"{error}: {answer}"

@@ -1,6 +1,7 @@
 """A database that is lost or changes its role: errors of callers, and new connections."""
 
 import logging
+from contextlib import closing
 
 import pytest
 from sqlalchemy import make_url
@@ -8,7 +9,11 @@ from sqlalchemy.exc import OperationalError
 from tests.server.storage.conftest import OpenStorage, Submitted, commit, open_round
 from tools.postgres import Cluster
 
-from ldprecover_server.errors import ConfigurationError, StoreUnavailableError
+from ldprecover_server.errors import (
+    ConfigurationError,
+    DatabaseAwayError,
+    StoreUnavailableError,
+)
 from ldprecover_server.storage import Outcome, Storage
 from ldprecover_server.storage.backends.postgres import Postgres
 from ldprecover_server.storage.backends.postgres_timeouts import Session
@@ -29,6 +34,15 @@ def test_only_the_operator_sees_the_database_address(caplog: pytest.LogCaptureFi
     with pytest.raises(StoreUnavailableError):
         storage.rounds.find("current")
     storage.close()
+
+
+@pytest.mark.parametrize("options", ["?sslmode=required", "?port=99999"])
+def test_impossible_option_of_the_url_is_not_waited_for(options: str) -> None:
+    with closing(Storage(f"postgresql://app@127.0.0.1/db{options}")) as storage:
+        with pytest.raises(ConfigurationError, match=r"serve as database: .*invalid") as refused:
+            storage.prepare()
+        assert not isinstance(refused.value, DatabaseAwayError)
+        assert "does not answer" not in str(refused.value)
 
 
 def test_repeated_error_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,7 @@
 """The file of a SQLite server: its owner, its mode, and what happens if it is removed."""
 
+import errno
+import fcntl
 import shutil
 import sqlite3
 import stat
@@ -7,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import event
@@ -147,6 +150,15 @@ def test_file_under_a_second_name_is_refused(tmp_path: Path, migrated_file: Path
         hard.hardlink_to(path)
         with pytest.raises(ConfigurationError, match=r"hard\.db has a second name"):
             prepare(hard)
+
+
+def test_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = OSError(errno.ENOLCK, "No locks available")
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=error))
+    with pytest.raises(ConfigurationError, match=r"cannot lock .*a\.db\.lock: No locks"):
+        prepare(tmp_path / "a.db")
 
 
 def test_link_that_changes_its_target_keeps_the_file(tmp_path: Path, migrated_file: Path) -> None:

@@ -132,6 +132,11 @@ class SQLite(Database):
                     f"another server has {self.path} open; a SQLite file serves one server process "
                     "at a time"
                 ) from error
+            except OSError as error:  # network file systems without locks
+                file.close()
+                raise ConfigurationError(
+                    f"cannot lock {self._lock_path}: {error.strerror}; a local disk can"
+                ) from error
             # Another process may have removed the file after we opened it; our lock is then void.
             if _identity(self._lock_path) == _identity(file.fileno()):
                 self._lock = file
