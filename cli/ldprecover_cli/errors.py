@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ldprecover_client.errors import RefusedError
 
 _HINTS = {
+    "certificate": "SSL_CERT_FILE names a file of authorities to trust",
     "forbidden": "`ldprecover admin key create --scope` makes another key",
+    "host-not-allowed": "its operator adds the name to LDPRECOVER_ALLOWED_HOSTS, or has the proxy "
+    "pass the Host header on",
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover admin ticket` makes "
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
@@ -30,6 +33,7 @@ _HINTS = {
     "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens "
     "one; the name of a form needs --form",
     "round-open": "`ldprecover round close` closes it",
+    "proxy": "this is the answer of the proxy that HTTPS_PROXY or ALL_PROXY names",
     "report-key-needed": "give a report key with --key; `ldprecover admin key create --scope "
     "report` makes one",
     "unauthorized": "give a key of the server with --key or LDPRECOVER_ADMIN_KEY",
@@ -206,8 +210,12 @@ def _hint(error: Exception) -> str:
         reason = "report-key-needed" if needs_key else error.slug
     elif isinstance(error, UnansweredError) and error.status is None:
         reason = "silent"
-        if "SSL" in str(error):
+        if "CERTIFICATE" in str(error):
+            reason = "certificate"
+        elif "SSL" in str(error):
             reason = "tls"
+        elif isinstance(error.__cause__, httpx.ProxyError):
+            reason = "proxy"
         elif isinstance(error.__cause__, httpx.ReadTimeout | httpx.WriteTimeout):
             reason = "slow"
     return _HINTS.get(reason, "")

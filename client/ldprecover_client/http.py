@@ -200,6 +200,10 @@ class Client:
             raise ArgumentError(
                 "the environment has an invalid proxy: see HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             ) from None
+        except ImportError as error:
+            raise ArgumentError(
+                "a SOCKS proxy of the environment needs: pip install socksio"
+            ) from error
 
     def __enter__(self) -> Self:
         return self

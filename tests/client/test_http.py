@@ -1,6 +1,7 @@
 import gzip
 import random
 import ssl
+import sys
 import traceback
 from pathlib import Path
 
@@ -287,6 +288,13 @@ def test_errors_of_a_url_or_proxy_show_no_secret(monkeypatch, url: str, variable
 def test_names_the_variables_of_an_invalid_proxy(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://user:secret")
     with pytest.raises(ArgumentError, match="HTTP_PROXY"):
+        Client("http://a.test")
+
+
+def test_names_the_package_of_a_socks_proxy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
+    with pytest.raises(ArgumentError, match="pip install socksio"):
         Client("http://a.test")
 
 
