@@ -86,10 +86,13 @@ def joined(labels: Iterable[str]) -> str:
 
 
 def note_items(labels: Sequence[str]) -> None:
-    """State the number of a round's items, the first three and the last: it cannot be changed."""
+    """State the number of a round's items, the first three and the last: it cannot be changed.
+
+    Labels beyond ASCII come first: a file in a wrong encoding shows in these alone.
+    """
     shown = list(labels)
     if len(labels) > 4:
-        shown[3:-1] = ["…"]
+        shown[:-1] = [*sorted(shown[:-1], key=str.isascii)[:3], "…"]
     note(f"{counted(len(labels), 'item')}: {joined(shown)}.")
 
 

@@ -22,12 +22,11 @@ _CODECS = (
 """What is tried, the likelier one first."""
 _WRONG = "cp1252 latin-1 mac-roman cp850 cp1251"
 """Encodings in which programs read a text by mistake before they write it as UTF-8."""
-MARGIN = 0.5
-"""By how much another reading of one label must fit better."""
 LINES = 200
 """From how many lines an encoding is guessed."""
 _SHOWN = 3  # readings
-_LIST_MARGIN = 0.15  # by which another reading of a list does
+_MARGIN = 0.5  # by which another reading of one label must fit better
+_LIST_MARGIN = 0.15  # by which one of a list must
 _UTF_8 = 0.55  # what valid UTF-8 adds to a fit: no longer text has it by chance
 
 _FREQUENT = (
@@ -84,7 +83,7 @@ def codec_of(encoding: str) -> str:
 
 
 def readings(raw: bytes, tried: Sequence[str] = _CODECS) -> list[tuple[float, str, str]]:
-    """Return the readings of bytes, each with its fit and its encoding, the likeliest first."""
+    """Return the likely readings of bytes, with fit and encoding, the likeliest first."""
     texts: dict[str, str] = {}
     for codec in tried:
         with suppress(UnicodeError):
@@ -93,7 +92,8 @@ def readings(raw: bytes, tried: Sequence[str] = _CODECS) -> list[tuple[float, st
         (_fit(text) + _UTF_8 * (codec == "utf-8" and len(raw) > 2), text, codec)
         for text, codec in texts.items()
     )
-    return sorted(fits, key=lambda reading: -round(reading[0], 1))
+    likely = sorted(fits, key=lambda reading: -round(reading[0], 1))
+    return [reading for reading in likely if reading[0] > likely[0][0] - _MARGIN]
 
 
 def differing(likely: Sequence[tuple[float, str, str]]) -> tuple[int, dict[str, str]]:
@@ -115,7 +115,7 @@ def garbled(labels: Sequence[str], codec: str) -> dict[str, str]:
     wrong one before, in a file in UTF-8 too.
     """
     beyond = [label for label in labels if not label.isascii()]
-    groups = [([label], MARGIN) for label in beyond]
+    groups = [([label], _MARGIN) for label in beyond]
     is_utf = codec.startswith("utf")
     if not is_utf:
         groups.insert(0, (beyond[:LINES], _LIST_MARGIN))
@@ -131,8 +131,7 @@ def garbled(labels: Sequence[str], codec: str) -> dict[str, str]:
                 if better:
                     number, shown = differing([(0.0, text, wrong), *better])
                     shown.pop(group[number])
-                    reading = f"may be {alternatives(shown, '{} in {}')}"
-                    findings.setdefault(group[number], reading)
+                    findings.setdefault(group[number], f"may be {alternatives(shown, '{} in {}')}")
     return findings
 
 

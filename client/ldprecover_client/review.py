@@ -25,8 +25,8 @@ _ODD = {
     r'סה"כ|סך הכל|合計|总计|總計|合计|합계|รวม)\s*([:(=].*)?',
     "may be a missing value": r"NULL|null|NaN|nan|NaT|<NA>|N/A|n/a|[(\[<](null|NULL)[)\]>]|"
     r"undefined|#(N/A|NV|[A-Z/]+[0!?]+)|#{2,}|[-–—]|\((blank|empty)\)",
-    "has quotes around it": r"(\[\d+\] +)?(\"[^\"]*\"[,;]? *)+|('[^']*'[,;]? *)+|“[^”]*”|"
-    r"[„‚][^“”‘’]*[“”‘’]|`[^`]*`",
+    "has quotes around it": r"(\[\d+\] +|\w+ ?= ?\[?)?(\"[^\"]*\"[],;]? *)+|"
+    r"('[^']*'[,;]? *)+|“[^”]*”|[„‚][^“”‘’]*[“”‘’]|`[^`]*`",
     "may be a note, not an item": r"(?i)(sources?|quellen?|fuentes?|fonte|источник|notes?|nota|"
     r"zdroj|poznámka|źródło|uwagi?|forrás|megjegyzés|bron|kilde|källa|lähde|kaynak|πηγή|出典|来源|출처|"
     r"anmerkung(en)?|hinweise?|remarques?|data|stand|(last )?updated|generated)\s*[:：].*|©.*|"
@@ -54,7 +54,7 @@ _ODD_IN_MOST = {
     "begins with a bullet or number, as most do": r"(?:(?:\d{1,3}|[a-z])\.|\*|\d{1,3} *=|"
     r"\d{1,3}(?= +[\"'])|\d{1,3} {2,})\s*(\D.*)",
     "ends with a share or number, as most do": r"(.*[^\s,])(?:\s+(?:\(?\d+(?:[.,]\d+)?\s?%\)?|"
-    r"\((?:n ?= ?)?(?!(?:19|20)\d\d\))\d+\))|,\s?\d+)",
+    r"\((?:n ?= ?)?(?!(?:19|20)\d\d\))\d+\))|,\d+)",
 }
 """Likewise, where most labels are such and differ in the rest, unlike 1. FC Köln or 5. Klasse."""
 
@@ -106,7 +106,7 @@ def _look_alikes(places: Mapping[str, str]) -> dict[str, str]:
             findings[label] = f"looks like {quoted(before)} in {places[before]}"
         if re.search(f"[a-z][{_CYRILLIC}]|[{_CYRILLIC}][a-z]", plain):
             findings[label] = "has letters of two alphabets in a word"
-        parts = re.split("[,;|] *", label)
-        if label not in parts and places.keys() >= {*parts}:
+        parts = re.split(" / |[,;|、，] *", label)
+        if label not in parts and (len(places) == 1 or places.keys() >= {*parts}):
             findings[label] = "may be several answers"
     return findings

@@ -13,10 +13,11 @@ from importlib.util import find_spec
 from io import StringIO, TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
+from textwrap import shorten
 from typing import IO, Any, cast
 
 from ldprecover.items import label_key, quoted
-from ldprecover_client.encodings import LINES, MARGIN, alternatives, codec_of, differing, readings
+from ldprecover_client.encodings import LINES, alternatives, codec_of, differing, readings
 from ldprecover_client.errors import DatasetError
 
 ITEM = ("item", "label")
@@ -91,12 +92,9 @@ class Table:
         keys = [*map(column_key, names)]
         positions = [i for i, name in enumerate(self.header) if column_key(name) in keys]
         if len(positions) > 1:
-            first, second = (self.header[i] for i in positions[:2])
-            if column_key(first) == column_key(second):
-                raise DatasetError(f"{self.name} has several columns {first!r}: rename all but one")
             raise DatasetError(
-                f"{self.name} has both columns, {first!r} and {second!r}: name the one to take "
-                "with --column, or rename one"
+                f"{self.name} has both columns, {self.header[positions[0]]!r} and "
+                f"{self.header[positions[1]]!r}: rename one, or name the one to take with --column"
             )
         return positions[0] if positions else None
 
@@ -104,8 +102,7 @@ class Table:
         """Return the position of the column with one of these names. Raises DatasetError."""
         position = self.find(names)
         if position is None:
-            filled = [name[:80] for name in self.header if name]
-            present = ", ".join(filled[:20]) + (", …" if len(filled) > 20 else "")
+            present = shorten(", ".join(filter(None, self.header)), 400, placeholder=" …")
             if len(self.header) == 1:
                 hint = f": the names of the columns belong in the first line{hint}"
             if not self.shows_header:  # the first line of any other file may be a secret
@@ -173,9 +170,11 @@ def _checked_codec(name: str, sample: bytes, codec: str) -> str:
     if sample.startswith(_UTF_32) or 5 * sample.count(0) > 3 * len(sample):
         raise DatasetError(f"{name} is binary data or text in UTF-32: save the list as CSV UTF-8")
     has_mark = sample[:2] in (b"\xff\xfe", b"\xfe\xff")
-    ends = re.findall(rb"\0[\r\n]|[\r\n]\0", sample)
-    is_wide = 2 * len(ends) > len(re.findall(rb"[\r\n]", sample))
-    is_wide = is_wide or has_mark or 5 * sample.count(0) > len(sample)
+    is_wide = (
+        has_mark
+        or 5 * sample.count(0) > len(sample)
+        or 2 * len(re.findall(rb"\0[\r\n]|[\r\n]\0", sample)) > len(re.findall(rb"[\r\n]", sample))
+    )
     if is_wide and codec != "utf-16":
         other = "" if has_mark else " or binary data"
         raise DatasetError(
@@ -207,10 +206,9 @@ def _undecodable(path: Path, codec: str) -> str:
     if not lines:
         return f"{path.name} {fault}; save it as UTF-8"
     fault = f"{path.name}, line {min(lines)} {fault}"
-    likely = readings(b"\n".join([*lines.values()][:LINES]))
     if codec == "utf-8-sig" and valid > len(lines):
         return f"{fault}, as other lines are: mend it, and save the file as UTF-8"
-    at, shown = differing([each for each in likely if each[0] > likely[0][0] - MARGIN])
+    at, shown = differing(readings(b"\n".join([*lines.values()][:LINES])))
     form = "{1} ({0})" if _suffix(path) in _TEXTS else "{1}"
     return (
         f"{fault}; name the encoding in which line {[*lines][at]} reads right: "
@@ -309,8 +307,10 @@ def _is_other_kind(first: str, *others: str) -> bool:
 def _table_like(lines: Sequence[str], delimiter: str) -> str:
     """Return the first of these lines that is one of a CSV file rather than of a list, or ""."""
     rows = [_cells(line, delimiter) for line in lines]
-    is_even = delimiter != "," and len(rows) > 1 and {1} != {*map(len, rows)} == {len(rows[0])}
-    if rows and (is_even or lines[0].startswith("sep=") or _found(rows[0], {*ITEM, *COUNT})):
+    is_even = len(rows) > 1 and {1} != {*map(len, rows)} == {len(rows[0])}
+    has_words = any(row[0][-1:].isalnum() for row in rows)  # and not bullets or 1.
+    is_table = is_even and has_words and delimiter != ","
+    if rows and (is_table or lines[0].startswith("sep=") or _found(rows[0], {*ITEM, *COUNT})):
         return lines[0].strip("\r\n")
     return ""
 

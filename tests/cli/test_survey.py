@@ -20,7 +20,7 @@ QUESTION = "Which of these did you buy last?"
 @pytest.fixture
 def products() -> Path:
     """A list of 290 products as a spreadsheet on Windows writes it."""
-    lines = ["Nr;Produkt", *(f"{i};Käse Nr. {i}" for i in range(290))]
+    lines = ["Nr;Produkt", *(f"{i};{'Käse' if i > 9 else 'Brot'} Nr. {i}" for i in range(290))]
     path = Path("products.csv")
     path.write_text("\r\n".join(lines), encoding="cp1252")
     return path
@@ -41,7 +41,7 @@ def test_opens_a_round_and_prints_its_link(
         f"Survey: {server.url}/page/survey.html?round={name}",
         f"To see its results: ldprecover result frequencies {name} -o results.csv",
     ]
-    assert "290 items: Käse Nr. 0; Käse Nr. 1; Käse Nr. 2; …; Käse Nr. 289." in result.err
+    assert "290 items: Käse Nr. 10; Käse Nr. 11; Käse Nr. 12; …; Käse Nr. 289." in result.err
     assert "With 5,000 people each share is ± 5.3 points (95 %)" in result.err
     shown = on_server(f"round show {name} --json").json
     assert (shown["question"], shown["title"], shown["access"]) == (QUESTION, "Shop", "open")

@@ -70,6 +70,7 @@ def test_reads_parquet_and_gzip(tmp_path: Path) -> None:
     [
         ("f.txt", 'tea\n"soup, hot"\n', "f.txt, line 2: '\"soup, hot\"' has quotes"),
         ("f.txt", "item,count\ntea,3\n", "f.txt, line 1: 'item,count' is of a CSV file"),
+        ("f.txt", "•\ttea\n•\tpie\n", "line 1: the item holds a control character, U+0009"),
         ("f.txt", "tea;3\nsoup;4\n", "f.txt, line 1: 'tea;3' is of a CSV file"),
         ("f.csv", "label,item\ntea,0\nsoup,1\n", "f.csv has both columns, 'label' and 'item'"),
         ("f.csv", "name,price\ntea,3\n", "no column 'item'; it has name, price; name the column"),

@@ -103,6 +103,9 @@ def test_plain_labels_are_no_odd_ones(tmp_path: Path) -> None:
         ("tea\nｔｅａ", "line 2: 'ｔｅａ' looks like 'tea'"),
         ("❤\n❤️", "line 2: '❤️' looks like '❤'"),
         ("tea\npie\ntea, pie", "line 3: 'tea, pie' may be several answers"),
+        ("tea, pie", "line 1: 'tea, pie' may be several answers"),
+        ("茶、咖啡", "line 1: '茶、咖啡' may be several answers"),
+        ('question = "Which?"\nitems = ["x", "y"]', "line 1: 'question = \"Which?\"' has quotes"),
         ("Name\ntea\npie", "line 1: 'Name' may be a heading"),
         ("\nDrinks\n\ntea\npie", "line 2: 'Drinks' may be a heading"),
         ("Which one?\ntea\npie", "line 1: 'Which one?' may be a heading"),
@@ -117,6 +120,7 @@ def test_plain_labels_are_no_odd_ones(tmp_path: Path) -> None:
         ("1. Klasse\n2. Klasse\n3. Klasse", ""),
         ("Milk 1.5%\nMilk 3.5%", ""),
         ("Alien (1979)\nAliens (1986)", ""),
+        ("Chicago, 60601\nDallas, 75201", ""),
     ],
 )
 def test_odd_list_is_named(tmp_path: Path, text: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 """`sim users`: many simulated genuine users."""
 
-from ldprecover.items import label_key
+from ldprecover.items import label_key, quoted
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
     CURRENT,
@@ -61,7 +61,10 @@ def users(
             if not any(counts):
                 raise UsageError("the round's items are not those of the data set")
             if users_by_key:
-                note(f"{sum(users_by_key.values()):,} users of the data hold no item of the round.")
+                note(
+                    f"{sum(users_by_key.values()):,} users of the data hold no item of the round, "
+                    f"such as {quoted(next(iter(users_by_key)))}."
+                )
         else:
             counts = [1] * len(run.round.parameters.items)
         population = Population(counts, n, seed=run.seed)

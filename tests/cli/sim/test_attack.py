@@ -33,6 +33,13 @@ def test_genuine_users_follow_data_set_and_seed(on_server: Run, cities, server: 
     )
 
 
+def test_values_that_are_no_items_are_named(on_server: Run, cities) -> None:
+    first = cities["items"][0]
+    Path("towns.csv").write_text(f'item,count\n"{first}",9\ngotham,3\n')
+    result = on_server(f"sim users {cities['name']} --dataset towns.csv --users 9").succeeds()
+    assert "3 users of the data hold no item of the round, such as 'gotham'." in result.err
+
+
 def test_without_a_key_each_report_is_a_submission(run: Run, cities, server: ServerProcess):
     """As an open round takes them; the reports are larger together than one body may be."""
     line = f"sim attack manip --users 300 {cities['name']} --url {server.url} --json"
