@@ -20,11 +20,11 @@ _CODECS = (
     "iso-8859-5 iso-8859-6 cp737 cp1258"
 ).split()
 """What is tried, the likelier one first."""
-_WRONG = "cp1252 latin-1 mac-roman cp850 cp1251"
-"""Encodings in which programs read a text by mistake before they write it as UTF-8."""
+_WRONG = "cp1251 cp850 mac-roman latin-1 cp1252"
+"""Encodings in which programs read a text by mistake before they write it as UTF-8, the likeliest
+last."""
 LINES = 200
 """From how many lines an encoding is guessed."""
-_SHOWN = 3  # readings
 _MARGIN = 0.5  # by which another reading of one label must fit better
 _LIST_MARGIN = 0.15  # by which one of a list must
 _UTF_8 = 0.55  # what valid UTF-8 adds to a fit: no longer text has it by chance
@@ -72,7 +72,8 @@ _BROKEN = re.compile(
 def codec_of(encoding: str) -> str:
     """Return Python's name of an encoding: UTF-16, or one that has ASCII. Raises DatasetError."""
     with suppress(LookupError, ValueError):
-        codec = codecs.lookup(encoding).name
+        # As browsers do: Windows writes quotes and dashes where ISO 8859-1 has controls.
+        codec = re.sub("^iso8859-1$", "cp1252", codecs.lookup(encoding).name)
         is_text = not re.search("idna|escape", codec)
         if codec == "utf-16" or (is_text and printable.encode().decode(codec) == printable):
             return codec
@@ -118,7 +119,7 @@ def garbled(labels: Sequence[str], codec: str) -> dict[str, str]:
     groups = [([label], _MARGIN) for label in beyond]
     is_utf = codec.startswith("utf")
     if not is_utf:
-        groups.insert(0, (beyond[:LINES], _LIST_MARGIN))
+        groups.append((beyond[:LINES], _LIST_MARGIN))
     findings: dict[str, str] = {}
     for group, margin in groups:
         text = "\n".join(group)
@@ -131,14 +132,14 @@ def garbled(labels: Sequence[str], codec: str) -> dict[str, str]:
                 if better:
                     number, shown = differing([(0.0, text, wrong), *better])
                     shown.pop(group[number])
-                    findings.setdefault(group[number], f"may be {alternatives(shown, '{} in {}')}")
+                    findings[group[number]] = f"may be {alternatives(shown, '{} in {}')}"
     return findings
 
 
 def alternatives(shown: Mapping[str, str], form: str) -> str:
     """Return how a line reads, and in which encoding, for the first three as text."""
     texts = (form.format(quoted(text), codec) for text, codec in shown.items())
-    return ", or ".join(islice(texts, _SHOWN))
+    return ", or ".join(islice(texts, 3))
 
 
 @lru_cache

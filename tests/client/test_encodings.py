@@ -97,6 +97,11 @@ def test_encoding_against_first_bytes_is_refused(tmp_path: Path, raw: bytes, enc
         load_items(tmp_path / "f.txt", encoding=encoding)
 
 
+def test_latin_1_has_the_quotes_of_windows(tmp_path: Path) -> None:
+    path = _write(tmp_path, "Don\u2019t Café", "cp1252")
+    assert load_items(path, encoding="latin-1") == ("Bonn", "Don\u2019t", "Café")
+
+
 def test_file_of_mixed_encodings_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_bytes("Käse\nMüsli\n".encode() + "Öl\n".encode("cp1252"))
     with pytest.raises(DatasetError, match="line 3 is not text in UTF-8, as other lines are"):
