@@ -36,8 +36,9 @@ _ODD = {
     r"(?i:[-–—=<([ ]*(please |bitte )?(select|choose|(aus)?wählen|choisir|sélectionner|seleccione|"
     r"selecione|wybierz|vyberte|выберите|请选择|選択)( (one|an option|an answer))?[-–—=.… >)\]]*)",
     "has letters joined into one": r".*[\ufb00-\ufb06].*",
-    "has a hidden character": r".*[\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069"
-    r"\ue000-\uf8ff\ufeff].*",
+    # U+200B divides words of Thai, Lao, Burmese and Khmer, and U+200F is written with Hebrew.
+    "has a hidden character": r".*([\xad\u200e\u202a-\u202e\u2060\u2066-\u2069\ue000-\uf8ff\ufeff]|"
+    r"\u200b(?![\u0e00-\u109f\u1780-\u17ff])).*|(?!.*[\u0590-\u08ff]).*\u200f.*",
     "begins with a bullet or number": r"([-*•·▪◦–○●◯■□►➢➤❖☐☑☒]|\[[ xX]?\]|(\d\d?|[a-z])\))\s+\D.*",
     "is a formula of a spreadsheet": r"=.+",
     "has no letter or number": r"[-=+_~|:.\s]{3,}",

@@ -54,7 +54,15 @@ ODD = {
 PLAIN = [
     *("None", "NA", "Namibia", "Other: write", "Total Wine", "5 %", "C++", "AT&T", "?", "Why?"),
     *("«Oui»", '12" pizza', "'s-Hertogenbosch", "Summer", "E3", "1E5", "-5 °C", "👍", "日本", "x"),
-    *("می\u200cروم", "👩\u200d💻", "e.V. Köln", "3.5 l", "Noon: 12:00"),
+    *(
+        "ខាង\u200bជើង",
+        "\u200fשלום",
+        "می\u200cروم",
+        "👩\u200d💻",
+        "e.V. Köln",
+        "3.5 l",
+        "Noon: 12:00",
+    ),
     *(
         "C#",
         ".NET",
