@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ "$(id -u)" != 0 ]; then exec sudo "$0" "$@"; fi
 root=$(mktemp -d)
+chmod 755 "$root" # services run as other users
 stop() {
     if [ -n "${space-}" ]; then kill -9 "$init" "$space" && wait "$space"; fi &>/dev/null || true
 }
@@ -41,7 +42,8 @@ start() { # starts process 1 in namespaces of its own
         exec "$@"' start "$root" "$@" &>"$root/boot.log" &
     space=$!
     until init=$(pgrep -P "$space") && [ -e "/proc/$init/root/source" ]; do
-        kill -0 "$space" && sleep 0.1
+        if ! kill -0 "$space" 2>/dev/null; then return; fi # process 1 ended
+        sleep 0.1
     done
 }
 inside() {
