@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _HINTS = {
     "certificate": "SSL_CERT_FILE names a file of authorities to trust",
     "forbidden": "`ldprecover admin key create --scope` makes another key",
+    "gateway": "a proxy before the server stopped waiting: raise its timeout; with an analyst or "
+    "admin key a running analysis continues, and the same command again shows its result",
     "host-not-allowed": "its operator adds the name to LDPRECOVER_ALLOWED_HOSTS, or has the proxy "
     "pass the Host header on",
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover admin ticket` makes "
@@ -208,6 +211,8 @@ def _hint(error: Exception) -> str:
     if isinstance(error, RefusedError):
         needs_key = error.slug == "body-too-large" and "report key" in (error.detail or "")
         reason = "report-key-needed" if needs_key else error.slug
+    elif isinstance(error, UnansweredError) and error.status == HTTPStatus.GATEWAY_TIMEOUT:
+        reason = "gateway"
     elif isinstance(error, UnansweredError) and error.status is None:
         reason = "silent"
         if "CERTIFICATE" in str(error):

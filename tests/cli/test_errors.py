@@ -81,6 +81,7 @@ def _unanswered(cause: Exception) -> UnansweredError:
         (_unanswered(httpx.ProxyError("403 Forbidden")), "HTTPS_PROXY"),
         (UnansweredError("[SSL: CERTIFICATE_VERIFY_FAILED]"), "SSL_CERT_FILE"),
         (UnansweredError("[SSL: WRONG_VERSION_NUMBER]"), "http://"),
+        (UnansweredError("cut", 504), "a proxy"),
         (RefusedError(400, "No", type="/docs/errors#host-not-allowed"), "LDPRECOVER_ALLOWED_HOSTS"),
         (AccessError("keyed", "key"), "--key or LDPRECOVER_KEY"),
         (EpsilonTooHighError("high"), "--max-epsilon"),

@@ -51,8 +51,8 @@ _NAMES = re.compile(
 """Options in URLs of hosting services; any other name may be a part of an unescaped password."""
 
 _UNREADABLE = (
-    "the database URL cannot be read, or has an option unknown to libpq; percent-encode other "
-    "characters than letters and digits in its user and password, such as @ as %40; name a "
+    "the database URL cannot be read, or has quotes or an option unknown to libpq; percent-encode "
+    "other characters than letters and digits in its user and password, such as @ as %40; name a "
     "socket's folder as ?host=/FOLDER; or try sqlite:///ldprecover.db"
 )
 
