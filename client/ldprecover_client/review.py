@@ -95,9 +95,9 @@ def _odd(label: str, header: Sequence[str]) -> str:
 
 
 def _look_alikes(places: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels that differ from one before in case, width or look-alike letters alone.
+    """Return labels that look like one before, mix alphabets or are several others, with why.
 
-    They may be meant: MB and Mb.
+    Labels that differ in case alone split the votes of one answer, but MB and Mb may be meant.
     """
     first: dict[str, str] = {}
     findings = {}
