@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ldprecover_cli import admin, file, plan, result, round, send, sim, study, survey
+from ldprecover_cli.audit.command import audit
 from ldprecover_cli.classroom import classroom
 from ldprecover_cli.demo.command import demo
 from ldprecover_cli.errors import explain, with_notes
@@ -228,6 +229,7 @@ for name, command in (
     ("serve", serve),
     ("survey", survey.survey),
     ("plan", plan.plan),
+    ("audit", audit),
 ):
     app.command(name, rich_help_panel=_START, short_help=summary(command.__doc__ or ""))(command)
 for group in (round, send, result, sim, file, admin, study):

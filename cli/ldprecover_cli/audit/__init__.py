@@ -1,0 +1,1 @@
+"""`audit`: what a client's reports prove of its epsilon."""

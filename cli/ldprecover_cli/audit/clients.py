@@ -1,0 +1,187 @@
+"""Clients under audit, in processes of their own: a command, or a function of a module."""
+
+import importlib
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing import get_context
+from tempfile import TemporaryFile
+from typing import Any
+
+from ldprecover.errors import LDPRecoverError
+from ldprecover_cli.output import note, plain
+
+_HINT, _PATIENCE = 5.0, 60.0  # seconds without a report
+_LONGEST = 1 << 20  # bytes of a line
+
+
+class ClientLostError(LDPRecoverError):
+    """The client ended, or answered no report."""
+
+
+class CommandClient:
+    """A command that reads a value a line and writes a report a line."""
+
+    def __init__(self, command: Sequence[str], reset: str | None = None) -> None:
+        self._command, self._reset = command, reset
+        self._process: subprocess.Popen[bytes] | None = None
+        self._read = b""
+        self._errors = TemporaryFile()  # noqa: SIM115  closed by `close`
+        self._start()
+
+    def report(self, value: str) -> str:
+        """Return the line that the command answers. Raises ClientLostError."""
+        process = self._process or self._start()
+        self._write(process, value)
+        output, hinted = process.stdout, False
+        assert output is not None
+        while b"\n" not in self._read:
+            if len(self._read) > _LONGEST:
+                raise ClientLostError("A report is longer than 1 MiB.")
+            if not select.select([output], [], [], _PATIENCE - _HINT if hinted else _HINT)[0]:
+                if hinted:
+                    raise ClientLostError(f"No line in {_PATIENCE:g} s.")
+                hinted = True
+                note(f"No line in {_HINT:g} s: does the command flush its output after each line?")
+                continue
+            part = os.read(output.fileno(), 1 << 16)
+            if not part:
+                raise self._ended(process)
+            self._read += part
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode(errors="surrogateescape")
+
+    def restart(self) -> None:
+        """Make the command forget: by its line for this, or a new process."""
+        if self._reset is not None and self._process is not None:
+            self._write(self._process, self._reset)
+        else:
+            self._stop()
+
+    def close(self) -> None:
+        """End the command."""
+        self._stop()
+        self._errors.close()
+
+    def warning(self) -> str:
+        """Return the last line that the command wrote on standard error; empty without one."""
+        file = self._errors.fileno()  # its position is the command's
+        last = os.pread(file, _LONGEST, max(0, os.fstat(file).st_size - _LONGEST))
+        lines = last.decode(errors="replace").strip().splitlines()
+        return plain(lines[-1]) if lines else ""
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        self._read = b""
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  the person's own command
+                self._command, stdin=pipe, stdout=pipe, stderr=self._errors, bufsize=0
+            )
+        except OSError as error:
+            self._errors.close()
+            reason = f"{self._command[0]} cannot be started: {error.strerror}."
+            raise ClientLostError(reason) from error
+        return self._process
+
+    def _write(self, process: subprocess.Popen[bytes], line: str) -> None:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # reading says how it ended
+            process.stdin.write(f"{line}\n".encode(errors="surrogateescape"))
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> ClientLostError:
+        code = process.wait()
+        half = f" in the middle of the line {self._read[:40]!r}" if self._read else ""
+        warning = self.warning()
+        said = f": {warning}" if warning else "."
+        return ClientLostError(f"The command ended with exit code {code}{half}{said}")
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+class FunctionClient:
+    """A function of a module, called in a child process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(name, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        if (error := self._answer()) is not None:
+            raise ClientLostError(f"{name} cannot be called: {error}.")
+
+    def report(self, value: str) -> Any:
+        """Return what the function returns, or raise what it raises. Raises ClientLostError."""
+        self._pipe.send(value)
+        answer = self._answer()
+        if isinstance(answer, _Raised):
+            raise type(answer.kind, (Exception,), {})(answer.message)
+        return answer
+
+    def restart(self) -> None:
+        """Import the module again."""
+        self._pipe.send(None)
+
+    def close(self) -> None:
+        """End the child."""
+        self._process.kill()
+        self._process.join()
+
+    def warning(self) -> str:
+        """Return nothing: what the function prints is seen."""
+        return ""
+
+    def _answer(self) -> Any:
+        try:
+            if self._pipe.poll(_PATIENCE):
+                return self._pipe.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            code = self._process.exitcode
+            raise ClientLostError(f"The function's process ended with exit code {code}.") from None
+        raise ClientLostError(f"The function did not return in {_PATIENCE:g} s.")
+
+
+class _Raised:
+    """An exception of a function, whose class the parent need not know."""
+
+    def __init__(self, error: Exception) -> None:
+        self.kind, self.message = type(error).__name__, str(error)
+
+
+def _serve(name: str, pipe: Any) -> None:
+    """Answer values by the function, in the child; None imports its package again."""
+    sys.path.insert(0, "")
+    module, _, attribute = name.partition(":")
+    package = module.partition(".")[0]
+    function = None
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # noqa: BLE001  the parent says it
+        pipe.send(f"{type(error).__name__}: {error}")
+        return
+    pipe.send(None)
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            value = pipe.recv()
+            if value is None:
+                for each in [key for key in sys.modules if key.partition(".")[0] == package]:
+                    del sys.modules[each]
+                function = getattr(importlib.import_module(module), attribute)
+                continue
+            try:
+                report = function(value)
+            except Exception as error:  # noqa: BLE001  it is a report
+                report = _Raised(error)
+            try:
+                pipe.send(report)
+            except Exception:  # noqa: BLE001  what has no pickle is shown as text
+                pipe.send(repr(report))

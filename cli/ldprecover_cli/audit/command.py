@@ -1,0 +1,122 @@
+"""The command `audit`."""
+
+import re
+from contextlib import ExitStack, closing
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from ldprecover_cli.audit.clients import ClientLostError, CommandClient, FunctionClient
+from ldprecover_cli.errors import UsageError
+from ldprecover_cli.options import Json
+from ldprecover_cli.output import console, note, plain, print_json
+from ldprecover_cli.signals import end_on_signals
+
+_MOST_OF_HISTORY = 10_000
+
+
+def audit(
+    command: Annotated[
+        list[str],
+        Argument(
+            help="Command that reads a value a line and writes a report a line, after --; or "
+            "module:function.",
+            metavar="-- COMMAND ARG…",
+        ),
+    ],
+    *,
+    epsilon: Annotated[float, Option(help="Privacy budget that the client claims.")],
+    value: Annotated[
+        list[str] | None, Option(help="Value to report; repeat, at least twice.", metavar="TEXT")
+    ] = None,
+    history: Annotated[
+        list[str] | None,
+        Option(help="Values that one person reports, as a*26,b*26; repeat.", metavar="VALUES"),
+    ] = None,
+    reports: Annotated[
+        int, Option(help="Reports of each value by one person, whom --epsilon is for.", min=1)
+    ] = 1,
+    calls: Annotated[int, Option(help="Calls in all; with histories, persons.")] = 20_000,
+    error: Annotated[float, Option(help="Probability that a violation is wrong.")] = 1e-6,
+    fresh: Annotated[
+        bool, Option("--fresh", help="Start the client again for each person.")
+    ] = False,
+    reset: Annotated[
+        str | None,
+        Option(help="Line that makes the command forget, in place of a start.", metavar="LINE"),
+    ] = None,
+    protocol: Annotated[
+        str | None, Option(help="Decode reports of this protocol.", metavar="NAME")
+    ] = None,
+    domain_size: Annotated[
+        int | None, Option(help="Number of items of --protocol.", metavar="D")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Prove that a client reveals more than its epsilon, by its reports alone.
+
+    It starts the command without a shell, with your rights, and looks for an event that is too much
+    likelier for one value than for another. It can prove a violation, and never its absence. The
+    exit code is 1 for a violation, 0 without one, and 3 if nothing was audited.
+
+    Example: ldprecover audit --epsilon 1 --value a --value b -- python3 client.py
+
+    Example: ldprecover audit --epsilon 4 --history 'a*26,b*26' --history 'a*52' --fresh my:report
+    """
+    from ldprecover.auditing import Audit
+    from ldprecover.auditing import audit as audited
+    from ldprecover.auditing.audits import expected_evidence
+    from ldprecover.protocols import frequency_oracle
+    from ldprecover_client import progress_bar
+
+    values: list[Any] = [each if reports == 1 else [each] * reports for each in value or []]
+    values += map(_history, history or [])
+    if any("\n" in each or "\r" in each for each in [*(value or []), *(history or [])]):
+        raise UsageError("a value must not contain a line end")
+    oracle = frequency_oracle(protocol, epsilon, domain_size or len(values)) if protocol else None
+    is_function = len(command) == 1 and re.fullmatch(r"[\w.]+:\w+", command[0])
+    with ExitStack() as stack:
+        stack.enter_context(end_on_signals())
+        try:
+            client = FunctionClient(command[0]) if is_function else CommandClient(command, reset)
+            stack.enter_context(closing(client))
+            if len(values) > 1:
+                reach = expected_evidence(epsilon, len(values), calls, error)
+                note(f"A sound client by GRR would show about {reach:.2f} of {epsilon:g}.")
+            result = audited(
+                client.report,
+                values,
+                epsilon,
+                calls=calls,
+                error=error,
+                restart=client.restart,
+                fresh=fresh or reset is not None,
+                oracle=oracle,
+                progress=stack.enter_context(progress_bar("calls")),
+            )
+            if warning := client.warning():
+                note(f"The client wrote on standard error, at last: {warning}")
+        except ClientLostError as lost:
+            result = Audit(audited=False, claimed=epsilon, error=error, calls=calls, note=str(lost))
+    if json:
+        print_json(result.to_dict())
+    else:
+        for sentence in result.sentences:
+            console().print(plain(sentence), soft_wrap=True)
+    if not result.audited:
+        raise typer.Exit(3)
+    raise typer.Exit(int(result.violation))
+
+
+def _history(text: str) -> list[str]:
+    """Return the values of a*26,b*26. Raises UsageError."""
+    values = list[str]()
+    for part in text.split(","):
+        value, star, times = part.rpartition("*")
+        if not star:
+            value, times = part, "1"
+        if not times.isdecimal() or len(values) + int(times) > _MOST_OF_HISTORY:
+            raise UsageError(f"--history takes values as a*26,b*26, not {text!r}")
+        values += [value] * int(times)
+    return values

@@ -1,0 +1,347 @@
+"""What the reports of a client prove of its epsilon, by events that are likelier for one value."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain, count, groupby, permutations
+from typing import Any
+
+import numpy as np
+
+from ldprecover.auditing.features import group_features
+from ldprecover.distributions import chi_squared_normal, log_factorials, log_normal_tail
+from ldprecover.errors import LDPRecoverError, ParameterError
+from ldprecover.protocols import FrequencyOracle
+from ldprecover.sentences import DOWN, number
+from ldprecover.types import FloatArray
+
+_CHOOSING = 5  # one of so many calls chooses events
+_EVENTS = 16  # of two values, for each of them
+_STARTS, _CALLS_OF_START = 20, 20  # at least, where a memory would explain a violation
+_STEPS = 60  # of a bisection
+_SHOWN = 120  # characters of an event
+
+Event = frozenset[str]
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What `calls` of a client prove of the epsilon that it claims.
+
+    `at_least` is a lower bound on its epsilon, wrong with a probability of at most `error`. It is
+    by the `event`: of each of two `values`, likelier first, `counts` has how many reports have it,
+    and of how many. `note` says what was assumed, or why nothing was `audited`.
+    """
+
+    audited: bool = True
+    claimed: float
+    at_least: float = 0.0
+    error: float
+    calls: int
+    event: str = ""
+    values: tuple[str, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
+    note: str = ""
+
+    @property
+    def violation(self) -> bool:
+        """Whether the epsilon is proven to be larger than claimed."""
+        return self.at_least > self.claimed
+
+    @property
+    def evidence(self) -> str:
+        """The event, and in how many reports of two values it is; empty without any."""
+        event = self.event if len(self.event) <= _SHOWN else f"{self.event[: _SHOWN - 1]}…"
+        numbers = (
+            f"in {hits:,} of {n:,} reports of {value}"
+            for value, (hits, n) in zip(self.values, self.counts, strict=True)
+        )
+        return f"{event} {', '.join(numbers)}" if self.counts else ""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The answer: the verdict, the evidence, and what was assumed."""
+        least, claimed = number(self.at_least, DOWN), number(self.claimed)
+        if not self.audited:
+            lines = ["Nothing was audited."]
+        elif self.violation:
+            wrong = f"wrong with probability {self.error:g}"
+            lines = [
+                f"Not {claimed}-LDP: at least {least} ({wrong}).",
+                f"Evidence: {self.evidence}.",
+            ]
+        else:
+            reached = f"The evidence reaches {least} of {claimed}"
+            lines = [f"No violation found. {reached}: it proves nothing about what was not tried."]
+        return [*lines, *filter(None, [self.note])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as values of JSON, with `violation` and `evidence`."""
+        return {**asdict(self), "violation": self.violation, "evidence": self.evidence}
+
+
+def audit(
+    function: Function,
+    values: Sequence[Any],
+    epsilon: float,
+    *,
+    calls: int = 20_000,
+    error: float = 1e-6,
+    restart: Callable[[], object] | None = None,
+    fresh: bool = False,
+    oracle: FrequencyOracle | None = None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
+    seed: int | None = None,
+) -> Audit:
+    """Return what the reports `function(value)` of two or more values prove of its epsilon.
+
+    A value that is a list is a history: the function is called for each of its entries, and
+    `epsilon` is claimed for all of these reports together; `calls` counts histories. A fifth of
+    them chooses events, and the others certify these by the bounds of Clopper and Pearson (1934),
+    wrong for any with a probability of at most `error`. A report may be of any type; so may an
+    exception, but an LDPRecoverError ends the audit.
+
+    `restart` makes the client forget. It is called before each history if `fresh`. Else calls are
+    taken as independent, but for a violation that restarts explain by a memory. `oracle` decodes
+    reports in its JSON form, or its rows. The order of calls is random, by `seed` or the operating
+    system; `progress` is called with the calls so far, and all. Raises ParameterError for fewer
+    than two different values, and for arguments out of range.
+
+    Example:
+        >>> flawed = lambda value: value if random.random() < 0.05 else random.choice("ab")
+        >>> audit(flawed, ["a", "b"], epsilon=0.05, calls=100_000).violation
+        True
+    """
+    histories = {_text(value): value if isinstance(value, list) else [value] for value in values}
+    if len(histories) < 2 or not all(histories.values()):
+        raise ParameterError("values must be two or more, and different", "values")
+    if not 0 < epsilon < math.inf:
+        raise ParameterError("epsilon must be a positive number", "epsilon")
+    if not 0 < error < 1:
+        raise ParameterError("error must be between 0 and 1", "error")
+    if calls < 10 * len(histories):
+        raise ParameterError(f"calls must be at least {10 * len(histories)}", "calls")
+    if fresh and restart is None:
+        raise ParameterError("fresh needs a restart", "fresh")
+    names, k = list(histories), len(histories)
+    first, last = calls // (_CHOOSING * k), _certifying(calls, k)
+    result: dict[str, Any] = {"claimed": epsilon, "error": error, "calls": k * (first + last)}
+    steps, total = count(1), k * (first + last)
+    client = _Client(
+        function, [*histories.values()], oracle, restart if fresh and restart else _nothing, seed
+    )
+
+    def called(each: int) -> Iterator[tuple[int, set[str]]]:
+        for found in client.called(range(k), each):
+            progress(next(steps), total)
+            yield found
+
+    shown: list[list[set[str]]] = [[] for _ in names]
+    for index, features in called(first):
+        shown[index].append(features)
+    every = [features for each in shown for features in each]
+    note = ""
+    if not client.has_reported:
+        note = f"Every call failed: {type(client.error).__name__}: {client.error}."
+    elif all(features == every[0] for features in every):
+        note = "All reports are the same."
+    if note:
+        return Audit(audited=False, note=note, **result)
+    events = {(i, j): _events(shown[i], shown[j], last) for i, j in permutations(range(k), 2)}
+    of_value = [{event for pair in events if i in pair for event in events[pair]} for i in range(k)]
+    counts = [Counter[Event]() for _ in names]
+    for index, features in called(last):
+        counts[index].update(event for event in of_value[index] if event <= features)
+
+    level = _level(error, k)
+    proven = [
+        (_log_ratio(counts[i][event], counts[j][event], last, level), i, j, event)
+        for (i, j), chosen in events.items()
+        for event in chosen
+    ]
+    least, i, j, event = max(proven, key=lambda row: row[0])
+    if least > epsilon and restart is not None and not fresh:
+        starts = partial(_start_dependent, client, restart, event, epsilon, error)
+        if starts(i) or starts(j):
+            note = "The client remembers between calls: start it again for each (--fresh)."
+            return Audit(audited=False, note=note, **result)
+    return Audit(
+        at_least=max(least, 0.0),
+        event=" and ".join(sorted(event)),
+        values=(names[i], names[j]),
+        counts=((counts[i][event], last), (counts[j][event], last)),
+        note="" if fresh else "Calls are assumed to be independent.",
+        **result,
+    )
+
+
+def expected_evidence(epsilon: float, values: int, calls: int, error: float) -> float:
+    """Return about what an audit proves of a sound client: of GRR with one item for each value."""
+    n, level = _certifying(calls, values), _level(error, values)
+    p = math.exp(epsilon) / (math.exp(epsilon) + values - 1)
+    q = (1 - p) / (values - 1)
+    return max(_log_ratio(round(n * p), round(n * q), n, level), 0.0)
+
+
+def least_probability(count: int, n: int, level: float) -> float:
+    """Return the largest p with P(Binomial(n, p) >= count) <= level: a lower bound on p."""
+    if count == 0:
+        return 0.0
+    # Beyond 40 standard deviations the probabilities vanish, for any p below the estimate.
+    k = np.arange(count, min(n, count + 40 * math.isqrt(count) + 400) + 1)
+    log_factorial = log_factorials(n)
+    log_ways = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
+    low, high = 0.0, count / n
+    for _ in range(_STEPS):
+        p = (low + high) / 2
+        tail = np.logaddexp.reduce(log_ways + k * math.log(p) + (n - k) * math.log1p(-p))
+        low, high = (p, high) if tail <= math.log(level) else (low, p)
+    return low
+
+
+def _log_ratio(a: int, b: int, n: int, level: float) -> float:
+    """Return a lower bound on the logarithm of the ratio of two probabilities, by a and b of n.
+
+    Each of two bounds is wrong with a probability of `level`.
+    """
+    low, high = least_probability(a, n, level), 1 - least_probability(n - b, n, level)
+    return math.log(low / high) if low > 0 else -math.inf
+
+
+def _level(error: float, values: int) -> float:
+    return error / (math.comb(values, 2) * 2 * _EVENTS * 2)
+
+
+def _certifying(calls: int, values: int) -> int:
+    """Return the number of calls of each value that certify."""
+    return calls // values - calls // (_CHOOSING * values)
+
+
+def _text(value: Any) -> str:
+    """Return a value, or a history such as 'a'*26, 'b'*26."""
+    if not isinstance(value, list):
+        return repr(value)
+    runs = [(each, len(list(run))) for each, run in groupby(map(repr, value))]
+    return ", ".join(f"{each}*{times}" if times > 1 else each for each, times in runs)
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing, as a restart or progress that nobody asked for."""
+
+
+def _events(own: list[set[str]], other: list[set[str]], n: int) -> list[Event]:
+    """Return the events that n reports of one value probably show most above those of another.
+
+    An event is a feature, or two of the best.
+    """
+    counts = [Counter(chain.from_iterable(part)) for part in (own, other)]
+    names = list(counts[0])
+    a, b = (np.array([each[name] for name in names]) for each in counts)
+    best = [names[i] for i in _best(a, b, len(own), n)]
+    a, b = (_joint(part, best) for part in (own, other))
+    rows, columns = np.triu_indices(len(best))
+    places = _best(a[rows, columns], b[rows, columns], len(own), n)
+    return [Event((best[rows[i]], best[columns[i]])) for i in places]
+
+
+def _joint(part: list[set[str]], names: list[str]) -> FloatArray:
+    """Return how many reports have both of two features."""
+    has = np.array([[name in each for name in names] for each in part], np.float64)
+    return has.T @ has
+
+
+def _best(a: FloatArray, b: FloatArray, m: int, n: int) -> list[int]:
+    """Return the places of the most promising counts a and b of m reports, each pair once.
+
+    The promise is Wilson's lower bound of a over his upper one of b, if n reports have as many.
+    """
+    z, scale = 5.5, n / m
+    centres, halves = [], []
+    for counts in (a * scale, b * scale):
+        centres.append(counts + z**2 / 2)
+        halves.append(z * np.sqrt(counts * (n - counts) / n + z**2 / 4))
+    promise = (centres[0] - halves[0]) / (centres[1] + halves[1])
+    found: dict[tuple[float, float], int] = {}
+    for i in np.argsort(-promise, kind="stable").tolist():
+        found.setdefault((float(a[i]), float(b[i])), i)
+        if len(found) == _EVENTS:
+            break
+    return list(found.values())
+
+
+class _Client:
+    """A function that is called for histories of values, and the features of its reports."""
+
+    def __init__(
+        self,
+        function: Function,
+        histories: list[list[Any]],
+        oracle: FrequencyOracle | None,
+        restart: Callable[[], object],
+        seed: int | None,
+    ) -> None:
+        self._function, self._histories, self._oracle = function, histories, oracle
+        self._restart, self._random = restart, random.Random(seed)
+        self._texts = sorted({str(v) for each in histories for v in each if str(v)})
+        self.error: Exception | None = None
+        self.has_reported = False
+
+    def called(self, indices: Iterable[int], each: int) -> Iterator[tuple[int, set[str]]]:
+        """Yield the features of so many calls of each history, in random order."""
+        order = [index for index in indices for _ in range(each)]
+        self._random.shuffle(order)
+        for index in order:
+            self._restart()
+            reports = [self._report(value) for value in self._histories[index]]
+            yield index, group_features(reports, self._texts)
+
+    def _report(self, value: Any) -> Any:
+        try:
+            report = self._function(value)
+        except LDPRecoverError:
+            raise
+        except Exception as error:  # noqa: BLE001  whether it raises may depend on the value
+            self.error = error
+            return error
+        self.has_reported = True
+        if self._oracle is None:
+            return report
+        rows = report
+        if not isinstance(rows, np.ndarray):
+            form = json.loads(rows) if isinstance(rows, str) else rows
+            wire = self._oracle.wire
+            rows = wire.from_columns([form[column.name] for column in wire.columns])
+        return {"report": report, "supports": self._oracle.supports(rows)[0].tolist()}
+
+
+def _start_dependent(
+    client: _Client,
+    restart: Callable[[], object],
+    event: Event,
+    epsilon: float,
+    error: float,
+    index: int,
+) -> bool:
+    """Return whether the frequency of an event in reports of a value depends on the client's start.
+
+    A sound client with a memory shows the same in all S starts, the event for one value and never
+    for the other, with a probability of at most (1 + e^-epsilon)^-2S.
+    """
+    starts = math.ceil(-math.log(error) / (2 * math.log1p(math.exp(-epsilon))))
+    hits = np.zeros(max(_STARTS, starts))
+    for start in range(hits.size):
+        restart()
+        called = client.called([index], _CALLS_OF_START)
+        hits[start] = sum(event <= features for _, features in called)
+    variance = hits.mean() * (1 - hits.mean() / _CALLS_OF_START)
+    if not variance:
+        return False
+    score = float(((hits - hits.mean()) ** 2).sum() / variance)
+    return log_normal_tail(chi_squared_normal(score, hits.size - 1)) < math.log(error)

@@ -1,0 +1,36 @@
+"""What one report shows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldprecover.auditing.features import features, group_features
+
+
+@pytest.mark.parametrize(
+    ("report", "shown"),
+    [
+        ("tea", ["report == 'tea'", "len(report) == 3", "report[1] == 'e'", "'tea' in report"]),
+        ('{"x": [1, 0]}', ["json(report)['x'][0] == 1", "len(json(report)['x']) == 2"]),
+        ([3, 1], ["report ascends: False", "argmin(report) == 1", "report[-1] == 1"]),
+        ([3, 1], ["report[0] == 3 and report[1] == 1"]),
+        ((0.75, None), ["report[0].hex() == '0x1.8000000000000p-1'", "report[1] == None"]),
+        (0.75, ["lowest bit of report == 2**-2", "report is about 8e-01", "report > 0 is True"]),
+        (768, ["lowest bit of report == 256"]),
+        (True, ["report == True"]),
+        (b"\x00a", ["report[1] == 97", "type(report) == bytes"]),
+        (np.array([1, 2], np.uint8), ["report.dtype == uint8", "report[1] == 2"]),
+        ({"b", "a"}, ["sorted(report)[0] == 'a'"]),
+        (ValueError("no"), ["raises ValueError", "raises ValueError('no')"]),
+    ],
+)
+def test_features_of_a_report(report: Any, shown: list[str]) -> None:
+    assert set(shown) <= features(report, ["tea"])
+
+
+def test_reports_of_one_person_are_compared() -> None:
+    found = group_features(["a", "a", "b", "b"])
+    shown = {"call 3: report == 'b'", "distinct reports == 2", "mode of the first half == 'a'"}
+    assert shown <= found
+    assert "mode of the first half == mode of the second half is False" in found
