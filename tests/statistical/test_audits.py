@@ -17,9 +17,9 @@ import pytest
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.auditing import audit
 from ldprecover.protocols import PROTOCOLS
-from ldprecover_cli.audit.clients import CommandClient
+from ldprecover_cli.audit.client import Client
 
-CLIENT = Path(__file__).parents[2] / "client" / "js" / "src"
+SOURCES = Path(__file__).parents[2] / "client" / "js" / "src"
 LEAST = 0.7
 NODE = """
 import {{ PROTOCOLS }} from "{folder}/protocols.js";
@@ -62,9 +62,9 @@ def test_javascript_client_is_sound(protocol: str) -> None:
         pytest.skip("the client for JavaScript needs Node, which is not installed")
     oracle = own_oracle(protocol)
     own = next(iter(oracle.own.values()), "undefined")
-    code = NODE.format(folder=CLIENT, protocol=protocol, d=oracle.domain_size, own=own)
+    code = NODE.format(folder=SOURCES, protocol=protocol, d=oracle.domain_size, own=own)
     command = [node, "--input-type=module", "--eval", code]
-    with closing(CommandClient(command)) as client:
+    with closing(Client(command)) as client:
         check(
             f"{protocol}, JavaScript",
             oracle,

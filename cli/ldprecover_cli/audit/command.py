@@ -1,13 +1,15 @@
 """The command `audit`."""
 
 import re
+import sys
 from contextlib import ExitStack, closing
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from ldprecover_cli.audit.clients import ClientLostError, CommandClient, FunctionClient
+from ldprecover_cli.audit import child
+from ldprecover_cli.audit.client import Client, ClientLostError
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, note, plain, print_json
@@ -75,12 +77,13 @@ def audit(
     if any("\n" in each or "\r" in each for each in [*(value or []), *(history or [])]):
         raise UsageError("a value must not contain a line end")
     oracle = frequency_oracle(protocol, epsilon, domain_size or len(values)) if protocol else None
-    is_function = len(command) == 1 and re.fullmatch(r"[\w.]+:\w+", command[0])
+    forget = reset
+    if len(command) == 1 and re.fullmatch(r"[\w.]+:\w+", command[0]):
+        command, forget = [sys.executable, "-m", child.__name__, *command], child.FORGET
     with ExitStack() as stack:
         stack.enter_context(end_on_signals())
         try:
-            client = FunctionClient(command[0]) if is_function else CommandClient(command, reset)
-            stack.enter_context(closing(client))
+            client = stack.enter_context(closing(Client(command, forget)))
             if len(values) > 1:
                 reach = expected_evidence(epsilon, len(values), calls, error)
                 note(f"A sound client by GRR would show about {reach:.2f} of {epsilon:g}.")

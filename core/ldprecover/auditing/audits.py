@@ -9,21 +9,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, count, groupby, permutations
+from itertools import (
+    chain,
+    combinations_with_replacement,
+    count,
+    groupby,
+    permutations,
+)
 from typing import Any
 
 import numpy as np
 
+from ldprecover._checks import check_real, check_whole
 from ldprecover.auditing.features import group_features
 from ldprecover.distributions import chi_squared_normal, log_factorials, log_normal_tail
 from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.sentences import DOWN, number
-from ldprecover.types import FloatArray
 
 _CHOOSING = 5  # one of so many calls chooses events
 _EVENTS = 16  # of two values, for each of them
 _STARTS, _CALLS_OF_START = 20, 20  # at least, where a memory would explain a violation
+_DEVIATIONS = 5.5  # of the bounds by which events are chosen
 _STEPS = 60  # of a bisection
 _SHOWN = 120  # characters of an event
 
@@ -94,7 +101,7 @@ def audit(
     *,
     calls: int = 20_000,
     error: float = 1e-6,
-    restart: Callable[[], object] | None = None,
+    restart: Callable[[], object] = lambda: None,
     fresh: bool = False,
     oracle: FrequencyOracle | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
@@ -120,56 +127,53 @@ def audit(
         True
     """
     histories = {_text(value): value if isinstance(value, list) else [value] for value in values}
-    if len(histories) < 2 or not all(histories.values()):
+    k = len(histories)
+    if k < 2 or not all(histories.values()):
         raise ParameterError("values must be two or more, and different", "values")
-    if not 0 < epsilon < math.inf:
-        raise ParameterError("epsilon must be a positive number", "epsilon")
-    if not 0 < error < 1:
-        raise ParameterError("error must be between 0 and 1", "error")
-    if calls < 10 * len(histories):
-        raise ParameterError(f"calls must be at least {10 * len(histories)}", "calls")
-    if fresh and restart is None:
-        raise ParameterError("fresh needs a restart", "fresh")
-    names, k = list(histories), len(histories)
+    check_real("epsilon", epsilon, 0, math.inf, above=True)
+    check_real("error", error, 0, 1, above=True)
+    check_whole("calls", calls, 10 * k)
     first, last = calls // (_CHOOSING * k), _certifying(calls, k)
     result: dict[str, Any] = {"claimed": epsilon, "error": error, "calls": k * (first + last)}
-    steps, total = count(1), k * (first + last)
-    client = _Client(
-        function, [*histories.values()], oracle, restart if fresh and restart else _nothing, seed
-    )
+    client = _Client(function, [*histories.values()], oracle, seed)
+    steps = count(1)
 
-    def called(each: int) -> Iterator[tuple[int, set[str]]]:
-        for found in client.called(range(k), each):
-            progress(next(steps), total)
+    def called(each: int) -> Iterator[tuple[int, list[Any]]]:
+        for found in client.called(range(k), each, restart if fresh else None):
+            progress(next(steps), result["calls"])
             yield found
 
-    shown: list[list[set[str]]] = [[] for _ in names]
-    for index, features in called(first):
-        shown[index].append(features)
-    every = [features for each in shown for features in each]
+    kept: list[list[list[Any]]] = [[] for _ in histories]
+    for index, reports in called(first):
+        kept[index].append(reports)
+    counts = [Counter(chain.from_iterable(map(client.features, each))) for each in kept]
     note = ""
     if not client.has_reported:
         note = f"Every call failed: {type(client.error).__name__}: {client.error}."
-    elif all(features == every[0] for features in every):
+    elif all(each == counts[0] for each in counts) and {*counts[0].values()} == {first}:
         note = "All reports are the same."
     if note:
         return Audit(audited=False, note=note, **result)
-    events = {(i, j): _events(shown[i], shown[j], last) for i, j in permutations(range(k), 2)}
-    of_value = [{event for pair in events if i in pair for event in events[pair]} for i in range(k)]
-    counts = [Counter[Event]() for _ in names]
-    for index, features in called(last):
-        counts[index].update(event for event in of_value[index] if event <= features)
+    pairs = [*permutations(range(k), 2)]
+    best = {(i, j): _best(counts[i], counts[j], first, last) for i, j in pairs}
+    joint = [_joint(map(client.features, each), {*chain(*best.values())}) for each in kept]
+    events = {(i, j): _best(joint[i], joint[j], first, last, best[i, j]) for i, j in pairs}
+    of_value = [{event for pair in pairs if i in pair for event in events[pair]} for i in range(k)]
+    counts = [Counter() for _ in histories]
+    for index, reports in called(last):
+        shown = client.features(reports)
+        counts[index].update(event for event in of_value[index] if event <= shown)
 
-    level = _level(error, k)
+    level, names = _level(error, k), [*histories]
     proven = [
         (_log_ratio(counts[i][event], counts[j][event], last, level), i, j, event)
-        for (i, j), chosen in events.items()
-        for event in chosen
+        for i, j in pairs
+        for event in events[i, j]
     ]
     least, i, j, event = max(proven, key=lambda row: row[0])
-    if least > epsilon and restart is not None and not fresh:
-        starts = partial(_start_dependent, client, restart, event, epsilon, error)
-        if starts(i) or starts(j):
+    if least > epsilon and not fresh:
+        depends = partial(_depends_on_start, client, restart, event, epsilon, error)
+        if depends(i) or depends(j):
             note = "The client remembers between calls: start it again for each (--fresh)."
             return Audit(audited=False, note=note, **result)
     return Audit(
@@ -232,48 +236,36 @@ def _text(value: Any) -> str:
     return ", ".join(f"{each}*{times}" if times > 1 else each for each, times in runs)
 
 
-def _nothing(*_: object) -> None:
-    """Do nothing, as a restart or progress that nobody asked for."""
+def _joint(features: Iterable[set[str]], wanted: set[str]) -> Counter[Event]:
+    """Return how many reports have each of the wanted features, and each two of them."""
+    events = Counter[Event]()
+    for each in features:
+        names = sorted(each & wanted)
+        events.update(Event(pair) for pair in combinations_with_replacement(names, 2))
+    return events
 
 
-def _events(own: list[set[str]], other: list[set[str]], n: int) -> list[Event]:
-    """Return the events that n reports of one value probably show most above those of another.
+def _best(
+    own: Counter[Any], other: Counter[Any], m: int, n: int, names: Sequence[str] = ()
+) -> list[Any]:
+    """Return the events that promise most for the first of two values, by m reports of each.
 
-    An event is a feature, or two of the best.
+    The promise is Wilson's lower bound of one count over the upper bound of the other, if n reports
+    have as many. Of events with equal counts one is enough. Events are of these features only.
     """
-    counts = [Counter(chain.from_iterable(part)) for part in (own, other)]
-    names = list(counts[0])
-    a, b = (np.array([each[name] for name in names]) for each in counts)
-    best = [names[i] for i in _best(a, b, len(own), n)]
-    a, b = (_joint(part, best) for part in (own, other))
-    rows, columns = np.triu_indices(len(best))
-    places = _best(a[rows, columns], b[rows, columns], len(own), n)
-    return [Event((best[rows[i]], best[columns[i]])) for i in places]
-
-
-def _joint(part: list[set[str]], names: list[str]) -> FloatArray:
-    """Return how many reports have both of two features."""
-    has = np.array([[name in each for name in names] for each in part], np.float64)
-    return has.T @ has
-
-
-def _best(a: FloatArray, b: FloatArray, m: int, n: int) -> list[int]:
-    """Return the places of the most promising counts a and b of m reports, each pair once.
-
-    The promise is Wilson's lower bound of a over his upper one of b, if n reports have as many.
-    """
-    z, scale = 5.5, n / m
-    centres, halves = [], []
-    for counts in (a * scale, b * scale):
-        centres.append(counts + z**2 / 2)
-        halves.append(z * np.sqrt(counts * (n - counts) / n + z**2 / 4))
-    promise = (centres[0] - halves[0]) / (centres[1] + halves[1])
-    found: dict[tuple[float, float], int] = {}
-    for i in np.argsort(-promise, kind="stable").tolist():
-        found.setdefault((float(a[i]), float(b[i])), i)
-        if len(found) == _EVENTS:
+    found = [event for event in own if not names or event <= {*names}]
+    ends = []
+    for each, sign in ((own, -1), (other, 1)):
+        counts = np.array([each[event] for event in found]) * n / m
+        half = _DEVIATIONS * np.sqrt(counts * (n - counts) / n + _DEVIATIONS**2 / 4)
+        ends.append(counts + _DEVIATIONS**2 / 2 + sign * half)
+    chosen: dict[tuple[int, int], Any] = {}
+    for place in np.argsort(-ends[0] / ends[1], kind="stable").tolist():
+        event = found[place]
+        chosen.setdefault((own[event], other[event]), event)
+        if len(chosen) == _EVENTS:
             break
-    return list(found.values())
+    return [*chosen.values()]
 
 
 class _Client:
@@ -284,23 +276,28 @@ class _Client:
         function: Function,
         histories: list[list[Any]],
         oracle: FrequencyOracle | None,
-        restart: Callable[[], object],
         seed: int | None,
     ) -> None:
         self._function, self._histories, self._oracle = function, histories, oracle
-        self._restart, self._random = restart, random.Random(seed)
+        self._random = random.Random(seed)
         self._texts = sorted({str(v) for each in histories for v in each if str(v)})
         self.error: Exception | None = None
         self.has_reported = False
 
-    def called(self, indices: Iterable[int], each: int) -> Iterator[tuple[int, set[str]]]:
-        """Yield the features of so many calls of each history, in random order."""
+    def called(
+        self, indices: Iterable[int], each: int, restart: Callable[[], object] | None = None
+    ) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the reports of so many calls of each history, in random order."""
         order = [index for index in indices for _ in range(each)]
         self._random.shuffle(order)
         for index in order:
-            self._restart()
-            reports = [self._report(value) for value in self._histories[index]]
-            yield index, group_features(reports, self._texts)
+            if restart is not None:
+                restart()
+            yield index, [self._report(value) for value in self._histories[index]]
+
+    def features(self, reports: list[Any]) -> set[str]:
+        """Return the features of the reports of one history."""
+        return group_features(reports, self._texts)
 
     def _report(self, value: Any) -> Any:
         try:
@@ -321,7 +318,7 @@ class _Client:
         return {"report": report, "supports": self._oracle.supports(rows)[0].tolist()}
 
 
-def _start_dependent(
+def _depends_on_start(
     client: _Client,
     restart: Callable[[], object],
     event: Event,
@@ -338,8 +335,8 @@ def _start_dependent(
     hits = np.zeros(max(_STARTS, starts))
     for start in range(hits.size):
         restart()
-        called = client.called([index], _CALLS_OF_START)
-        hits[start] = sum(event <= features for _, features in called)
+        for _, reports in client.called([index], _CALLS_OF_START):
+            hits[start] += event <= client.features(reports)
     variance = hits.mean() * (1 - hits.mean() / _CALLS_OF_START)
     if not variance:
         return False

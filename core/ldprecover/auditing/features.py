@@ -7,7 +7,8 @@ from contextlib import suppress
 from itertools import combinations, islice, pairwise
 from typing import Any
 
-_MOST_ENTRIES = 4096  # that are looked at one by one; an epsilon is hardly hidden behind so many
+_MOST_ENTRIES = 1024  # that are looked at one by one; an epsilon is hardly hidden behind so many
+_LONGEST = 200  # characters of a value
 _MOST_PAIRED = 8  # entries of which pairs are looked at
 _SMALL = 256  # integers that say all by their value
 
@@ -63,7 +64,7 @@ def _of_part(name: str, value: Any, atoms: list[tuple[str, bool]]) -> Iterator[s
     if hasattr(value, "tolist"):  # an array or a number of numpy
         yield f"{name}.dtype == {value.dtype}"
         value = value.tolist()
-    equal = f"{name} == {value!r}"
+    equal = f"{name} == {_short(repr(value))}"
     yield equal
     if not _is_small(value):
         yield f"type({name}) == {type(value).__name__}"
@@ -79,6 +80,11 @@ def _of_part(name: str, value: Any, atoms: list[tuple[str, bool]]) -> Iterator[s
         atoms.append((equal, _is_small(value)))
     if isinstance(value, int | float) and math.isfinite(value) and not _is_small(value):
         yield from _of_number(name, value)
+
+
+def _short(text: str) -> str:
+    """Return a text, or the beginning of a long one and its hash: thousands are kept."""
+    return text if len(text) <= _LONGEST else f"{text[:80]}… #{hash(text) % 2**32:08x}"
 
 
 def _is_small(value: Any) -> bool:

@@ -101,11 +101,11 @@ class Memoising:
 
     def __init__(self, second: float = math.inf) -> None:
         self._second = second
-        self._answers: dict[str, str] = {}
+        self.answers: dict[str, str] = {}
 
     def __call__(self, value: str) -> str:
-        answer = self._answers.setdefault(value, grr(value, 2.0))
+        answer = self.answers.setdefault(value, grr(value, 2.0))
         return answer if self._second == math.inf else grr(answer, self._second)
 
     def forget(self) -> None:
-        self._answers.clear()
+        self.answers.clear()

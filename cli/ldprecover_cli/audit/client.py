@@ -1,15 +1,11 @@
-"""Clients under audit, in processes of their own: a command, or a function of a module."""
+"""The client under audit: a command in a process of its own."""
 
-import importlib
 import os
 import select
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing import get_context
 from tempfile import TemporaryFile
-from typing import Any
 
 from ldprecover.errors import LDPRecoverError
 from ldprecover_cli.output import note, plain
@@ -22,7 +18,7 @@ class ClientLostError(LDPRecoverError):
     """The client ended, or answered no report."""
 
 
-class CommandClient:
+class Client:
     """A command that reads a value a line and writes a report a line."""
 
     def __init__(self, command: Sequence[str], reset: str | None = None) -> None:
@@ -103,85 +99,3 @@ class CommandClient:
             self._process.kill()
             self._process.communicate()
             self._process = None
-
-
-class FunctionClient:
-    """A function of a module, called in a child process."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        context = get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(name, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
-        if (error := self._answer()) is not None:
-            raise ClientLostError(f"{name} cannot be called: {error}.")
-
-    def report(self, value: str) -> Any:
-        """Return what the function returns, or raise what it raises. Raises ClientLostError."""
-        self._pipe.send(value)
-        answer = self._answer()
-        if isinstance(answer, _Raised):
-            raise type(answer.kind, (Exception,), {})(answer.message)
-        return answer
-
-    def restart(self) -> None:
-        """Import the module again."""
-        self._pipe.send(None)
-
-    def close(self) -> None:
-        """End the child."""
-        self._process.kill()
-        self._process.join()
-
-    def warning(self) -> str:
-        """Return nothing: what the function prints is seen."""
-        return ""
-
-    def _answer(self) -> Any:
-        try:
-            if self._pipe.poll(_PATIENCE):
-                return self._pipe.recv()
-        except (EOFError, ConnectionError):
-            self._process.join()
-            code = self._process.exitcode
-            raise ClientLostError(f"The function's process ended with exit code {code}.") from None
-        raise ClientLostError(f"The function did not return in {_PATIENCE:g} s.")
-
-
-class _Raised:
-    """An exception of a function, whose class the parent need not know."""
-
-    def __init__(self, error: Exception) -> None:
-        self.kind, self.message = type(error).__name__, str(error)
-
-
-def _serve(name: str, pipe: Any) -> None:
-    """Answer values by the function, in the child; None imports its package again."""
-    sys.path.insert(0, "")
-    module, _, attribute = name.partition(":")
-    package = module.partition(".")[0]
-    function = None
-    try:
-        function = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # noqa: BLE001  the parent says it
-        pipe.send(f"{type(error).__name__}: {error}")
-        return
-    pipe.send(None)
-    with suppress(EOFError, KeyboardInterrupt):
-        while True:
-            value = pipe.recv()
-            if value is None:
-                for each in [key for key in sys.modules if key.partition(".")[0] == package]:
-                    del sys.modules[each]
-                function = getattr(importlib.import_module(module), attribute)
-                continue
-            try:
-                report = function(value)
-            except Exception as error:  # noqa: BLE001  it is a report
-                report = _Raised(error)
-            try:
-                pipe.send(report)
-            except Exception:  # noqa: BLE001  what has no pickle is shown as text
-                pipe.send(repr(report))

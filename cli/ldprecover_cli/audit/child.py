@@ -1,0 +1,48 @@
+"""Runs a function as a command under audit: `python -m ldprecover_cli.audit.child module:function`.
+
+It answers each line of standard input, a value, with a line of JSON on standard output.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any
+
+FORGET = "\x00"
+"""The line on which the module's package is imported again."""
+
+
+def main(name: str) -> None:
+    """Answer values by the function `module:function` of the current folder or an installation."""
+    sys.path.insert(0, "")
+    function = _imported(name)
+    for line in sys.stdin:
+        value = line.removesuffix("\n")
+        if value == FORGET:
+            function = _imported(name)
+            continue
+        answer: dict[str, Any]
+        with redirect_stdout(sys.stderr):
+            try:
+                report = function(value)
+                report = report.tolist() if hasattr(report, "tolist") else report
+                answer = {"type": type(report).__name__, "report": report}
+            except Exception as error:  # noqa: BLE001  it is a report
+                answer = {"raises": type(error).__name__, "message": str(error)}
+        print(json.dumps(answer, default=repr), flush=True)  # noqa: T201
+
+
+def _imported(name: str) -> Callable[[str], Any]:
+    """Return the function, of a module that no longer has what it remembered."""
+    module, _, attribute = name.partition(":")
+    package = module.partition(".")[0]
+    for each in [key for key in sys.modules if key.partition(".")[0] == package]:
+        del sys.modules[each]
+    function: Callable[[str], Any] = getattr(importlib.import_module(module), attribute)
+    return function
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
