@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 252_000,
+    "source tokens": 256_000,
     "test tokens": 340_200,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_800,
     "columns of the table of rounds": 24,
     "HTTP calls": 31,
-    "commands": 31,
+    "commands": 32,
     "settings": 26,
     "problem types": 40,
-    "words in docs/reference/commands.md": 5_700,
-    "words in docs": 46_900,
+    "words in docs/reference/commands.md": 5_900,
+    "words in docs": 47_600,
 }
 HINTS = {
     "ABOVE": "ABOVE passes: it is within 2 % of a target.",

@@ -1,4 +1,4 @@
-"""`audit`: clients in processes of their own, and what goes wrong with them."""
+"""`audit`: clients in separate processes, and what goes wrong with them."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ MEMORY = """
 import random
 answers = {}
 def report(value):
-    return answers.setdefault(value, random.choice(["x", "y", "z", value]))
+    return answers.setdefault(value, value + random.choice("xy"))
 def fails(value):
     if value == "b":
         raise ValueError("unknown item")
@@ -68,7 +68,7 @@ def test_json_is_one_object(run: Run) -> None:
 def test_function_with_a_memory_needs_fresh_starts(run: Run) -> None:
     call = "audit --epsilon 3 --value a --value b --calls 1000"
     assert "remembers between calls" in run(f"{call} mine:report").out
-    assert run(f"{call} --fresh mine:report").succeeds().out.startswith("No violation")
+    assert run(f"{call} --fresh mine:report").code == 1
 
 
 @pytest.mark.usefixtures("in_folder")

@@ -1,6 +1,6 @@
 """Audits of the own clients, in Python and JavaScript: no violation, and evidence close to epsilon.
 
-Each is wrong once in 10^6 runs. A client whose epsilon is .2 too large is found: the evidence
+Each is wrong once in 10^6 runs. A client whose epsilon is .2 too large is result: the evidence
 reaches .8 of it. `pytest -s` prints the rows of the table in docs/how-to/audit.md.
 """
 
@@ -40,9 +40,9 @@ def own_oracle(protocol: str) -> FrequencyOracle:
 
 
 def check(name: str, oracle: FrequencyOracle, function: Callable[[Any], Any], **more: Any) -> None:
-    found = audit(function, ["0", "1"], 1.0, oracle=oracle, **more)
-    print(f"| {name} | {math.floor(100 * found.at_least) / 100:.2f} | {found.event[:60]} |")  # noqa: T201
-    assert LEAST < found.at_least <= 1
+    result = audit(function, ["0", "1"], 1.0, oracle=oracle, **more)
+    print(f"| {name} | {math.floor(100 * result.at_least) / 100:.2f} | {result.event[:60]} |")  # noqa: T201
+    assert LEAST < result.at_least <= 1
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

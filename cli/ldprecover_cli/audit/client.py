@@ -1,4 +1,4 @@
-"""The client under audit: a command in a process of its own."""
+"""The client under audit: a command in a separate process."""
 
 import os
 import select
@@ -91,8 +91,8 @@ class Client:
         code = process.wait()
         half = f" in the middle of the line {self._read[:40]!r}" if self._read else ""
         warning = self.warning()
-        said = f": {warning}" if warning else "."
-        return ClientLostError(f"The command ended with exit code {code}{half}{said}")
+        ending = f": {warning}" if warning else "."
+        return ClientLostError(f"The command ended with exit code {code}{half}{ending}")
 
     def _stop(self) -> None:
         if self._process is not None:

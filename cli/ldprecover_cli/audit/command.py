@@ -24,7 +24,7 @@ def audit(
         Argument(
             help="Command that reads a value a line and writes a report a line, after --; or "
             "module:function.",
-            metavar="-- COMMAND ARG…",
+            metavar="COMMAND",
         ),
     ],
     *,

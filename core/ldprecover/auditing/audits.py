@@ -27,7 +27,7 @@ from ldprecover.errors import LDPRecoverError, ParameterError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.sentences import DOWN, number
 
-_CHOOSING = 5  # one of so many calls chooses events
+_CHOOSING = 5  # the inverse of the share of calls that chooses events
 _EVENTS = 16  # of two values, for each of them
 _STARTS, _CALLS_OF_START = 20, 20  # at least, where a memory would explain a violation
 _DEVIATIONS = 5.5  # of the bounds by which events are chosen
@@ -86,7 +86,9 @@ class Audit:
             ]
         else:
             reached = f"The evidence reaches {least} of {claimed}"
-            lines = [f"No violation found. {reached}: it proves nothing about what was not tried."]
+            lines = [
+                f"No violation found. {reached}: it proves nothing about what was not tried."
+            ]
         return [*lines, *filter(None, [self.note])]
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,14 +141,14 @@ def audit(
     steps = count(1)
 
     def called(each: int) -> Iterator[tuple[int, list[Any]]]:
-        for found in client.called(range(k), each, restart if fresh else None):
+        for call in client.called(range(k), each, restart if fresh else None):
             progress(next(steps), result["calls"])
-            yield found
+            yield call
 
-    kept: list[list[list[Any]]] = [[] for _ in histories]
+    of_first: list[list[list[Any]]] = [[] for _ in histories]
     for index, reports in called(first):
-        kept[index].append(reports)
-    counts = [Counter(chain.from_iterable(map(client.features, each))) for each in kept]
+        of_first[index].append(reports)
+    counts = [Counter(chain.from_iterable(map(client.features, each))) for each in of_first]
     note = ""
     if not client.has_reported:
         note = f"Every call failed: {type(client.error).__name__}: {client.error}."
@@ -156,7 +158,7 @@ def audit(
         return Audit(audited=False, note=note, **result)
     pairs = [*permutations(range(k), 2)]
     best = {(i, j): _best(counts[i], counts[j], first, last) for i, j in pairs}
-    joint = [_joint(map(client.features, each), {*chain(*best.values())}) for each in kept]
+    joint = [_joint(map(client.features, each), {*chain(*best.values())}) for each in of_first]
     events = {(i, j): _best(joint[i], joint[j], first, last, best[i, j]) for i, j in pairs}
     of_value = [{event for pair in pairs if i in pair for event in events[pair]} for i in range(k)]
     counts = [Counter() for _ in histories]
@@ -236,11 +238,11 @@ def _text(value: Any) -> str:
     return ", ".join(f"{each}*{times}" if times > 1 else each for each, times in runs)
 
 
-def _joint(features: Iterable[set[str]], wanted: set[str]) -> Counter[Event]:
-    """Return how many reports have each of the wanted features, and each two of them."""
+def _joint(features: Iterable[set[str]], names_of_all: set[str]) -> Counter[Event]:
+    """Return how many reports have each of these features, and each two of them."""
     events = Counter[Event]()
     for each in features:
-        names = sorted(each & wanted)
+        names = sorted(each & names_of_all)
         events.update(Event(pair) for pair in combinations_with_replacement(names, 2))
     return events
 
@@ -253,15 +255,15 @@ def _best(
     The promise is Wilson's lower bound of one count over the upper bound of the other, if n reports
     have as many. Of events with equal counts one is enough. Events are of these features only.
     """
-    found = [event for event in own if not names or event <= {*names}]
+    candidates = [event for event in own if not names or event <= {*names}]
     ends = []
     for each, sign in ((own, -1), (other, 1)):
-        counts = np.array([each[event] for event in found]) * n / m
+        counts = np.array([each[event] for event in candidates]) * n / m
         half = _DEVIATIONS * np.sqrt(counts * (n - counts) / n + _DEVIATIONS**2 / 4)
         ends.append(counts + _DEVIATIONS**2 / 2 + sign * half)
     chosen: dict[tuple[int, int], Any] = {}
     for place in np.argsort(-ends[0] / ends[1], kind="stable").tolist():
-        event = found[place]
+        event = candidates[place]
         chosen.setdefault((own[event], other[event]), event)
         if len(chosen) == _EVENTS:
             break
@@ -287,7 +289,7 @@ class _Client:
     def called(
         self, indices: Iterable[int], each: int, restart: Callable[[], object] | None = None
     ) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the reports of so many calls of each history, in random order."""
+        """Yield the reports of this many calls of each history, in random order."""
         order = [index for index in indices for _ in range(each)]
         self._random.shuffle(order)
         for index in order:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import combinations, islice, pairwise
 from typing import Any
 
-_MOST_ENTRIES = 1024  # that are looked at one by one; an epsilon is hardly hidden behind so many
+_MOST_ENTRIES = 1024  # that are looked at one by one; later ones count in the whole alone
 _LONGEST = 200  # characters of a value
 _MOST_PAIRED = 8  # entries of which pairs are looked at
 _SMALL = 256  # integers that say all by their value
@@ -23,13 +23,13 @@ def features(report: Any, texts: Sequence[str] = ()) -> set[str]:
     if isinstance(report, Exception):
         kind = f"raises {type(report).__name__}"
         return {kind, f"{kind}({str(report)!r})"}
-    found = set(_parts("report", report))
+    shown = set(_parts("report", report))
     text = report if isinstance(report, str) else repr(report)
-    found.update(f"{each!r} in report" for each in texts if each in text)
+    shown.update(f"{each!r} in report" for each in texts if each in text)
     if isinstance(report, str):
         with suppress(ValueError, RecursionError):
-            found.update(_parts("json(report)", json.loads(report)))
-    return found
+            shown.update(_parts("json(report)", json.loads(report)))
+    return shown
 
 
 def group_features(reports: Sequence[Any], texts: Sequence[str] = ()) -> set[str]:
@@ -39,12 +39,12 @@ def group_features(reports: Sequence[Any], texts: Sequence[str] = ()) -> set[str
         return each[0]
     keys, half = [_key(report) for report in reports], len(reports) // 2
     first, second = (max(part, key=part.count) for part in (keys[:half], keys[half:]))
-    found = {f"call {i}: {feature}" for i, part in enumerate(each, 1) for feature in part}
-    most = {"mode of the first half": first, "mode of the second half": second}
-    found.update(f"{name} == {key}" for name, key in most.items())
-    found.add(f"{' == '.join(most)} is {first == second}")
-    found.add(f"distinct reports == {len(set(keys))}")
-    return found
+    shown = {f"call {i}: {feature}" for i, part in enumerate(each, 1) for feature in part}
+    modes = {"mode of the first half": first, "mode of the second half": second}
+    shown.update(f"{name} == {key}" for name, key in modes.items())
+    shown.add(f"{' == '.join(modes)} is {first == second}")
+    shown.add(f"distinct reports == {len(set(keys))}")
+    return shown
 
 
 def _key(report: Any) -> str:

@@ -27,20 +27,20 @@ from ldprecover.distributions import binomial_threshold
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FLAWED)
 def test_flaw_is_proven(name: str) -> None:
-    found = audit(FLAWED[name], ["a", "b"], 1.0, seed=1)
-    assert found.violation
-    assert found.sentences[0].startswith("Not 1-LDP: at least ")
-    assert found.sentences[1] == f"Evidence: {found.evidence}."
+    result = audit(FLAWED[name], ["a", "b"], 1.0, seed=1)
+    assert result.violation
+    assert result.sentences[0].startswith("Not 1-LDP: at least ")
+    assert result.sentences[1] == f"Evidence: {result.evidence}."
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_client_is_no_violation(name: str) -> None:
     """Wrong once in 10^6 runs."""
-    found = audit(SOUND[name], ["a", "b"], 1.0, calls=5_000, seed=1)
-    assert found.audited
-    assert not found.violation
-    assert "it proves nothing about what was not tried" in found.sentences[0]
+    result = audit(SOUND[name], ["a", "b"], 1.0, calls=5_000, seed=1)
+    assert result.audited
+    assert not result.violation
+    assert "it proves nothing about what was not tried" in result.sentences[0]
 
 
 @pytest.mark.statistical
@@ -65,8 +65,8 @@ def test_evidence_nearly_reaches_epsilon(
     client: Callable[[str], Any], calls: int, least: float
 ) -> None:
     """The mean of 20 audits, whose standard error is .01."""
-    found = [audit(client, ["a", "b"], 1.0, calls=calls).at_least for _ in range(20)]
-    assert np.mean(found) >= least
+    result = [audit(client, ["a", "b"], 1.0, calls=calls).at_least for _ in range(20)]
+    assert np.mean(result) >= least
 
 
 @pytest.mark.statistical
@@ -101,39 +101,39 @@ def test_bounds_are_wrong_as_rarely_as_they_state() -> None:
 def test_error_is_divided_by_all_bounds(values: str, pairs: int) -> None:
     """Of n reports that name the value all and none have the event: the bounds are powers."""
     n, level = 2_000, 1e-6 / (pairs * 2 * 16 * 2)
-    found = audit(lambda value: value, [*values], 1.0, calls=len(values) * n * 5 // 4)
+    result = audit(lambda value: value, [*values], 1.0, calls=len(values) * n * 5 // 4)
     limit = level ** (1 / n)
-    assert found.at_least == pytest.approx(math.log(limit / (1 - limit)))
-    assert found.counts == ((n, n), (0, n))
+    assert result.at_least == pytest.approx(math.log(limit / (1 - limit)))
+    assert result.counts == ((n, n), (0, n))
 
 
 def test_evidence_of_a_sound_client_is_expected() -> None:
-    found = audit(lambda value: grr(value, items="ab"), ["a", "b"], 1.0, calls=5_000, seed=3)
-    assert expected_evidence(1.0, 2, 5_000, 1e-6) == pytest.approx(found.at_least, abs=0.15)
+    result = audit(lambda value: grr(value, items="ab"), ["a", "b"], 1.0, calls=5_000, seed=3)
+    assert expected_evidence(1.0, 2, 5_000, 1e-6) == pytest.approx(result.at_least, abs=0.15)
 
 
 @pytest.mark.parametrize("second", [math.inf, 2.0])
 def test_memory_is_no_violation_and_is_named(second: float) -> None:
     client = Memoising(second)
     client.answers.update(a="a", b="b")
-    found = audit(client, ["a", "b"], 1.0, calls=2_000, restart=client.forget, seed=1)
-    assert (found.audited, found.violation) == (False, False)
-    assert "remembers between calls" in found.note
+    result = audit(client, ["a", "b"], 1.0, calls=2_000, restart=client.forget, seed=1)
+    assert (result.audited, result.violation) == (False, False)
+    assert "remembers between calls" in result.note
 
 
 def test_constant_client_is_no_memory() -> None:
-    found = audit(lambda value: value, ["a", "b"], 1.0, calls=2_000, restart=lambda: None)
-    assert found.violation
+    result = audit(lambda value: value, ["a", "b"], 1.0, calls=2_000, restart=lambda: None)
+    assert result.violation
 
 
 @pytest.mark.slow
 def test_memory_of_each_value_is_proven_by_a_history() -> None:
     client = Memoising()
     histories = [["a"] * 3 + ["b"] * 3, ["a"] * 6]
-    found = audit(client, histories, 4.0, restart=client.forget, fresh=True, calls=10_000)
-    assert found.violation
-    assert found.values == ("'a'*3, 'b'*3", "'a'*6")
-    assert found.note == ""
+    result = audit(client, histories, 4.0, restart=client.forget, fresh=True, calls=10_000)
+    assert result.violation
+    assert result.values == ("'a'*3, 'b'*3", "'a'*6")
+    assert result.note == ""
 
 
 def test_nothing_is_audited_if_every_call_fails_or_all_reports_are_equal() -> None:
@@ -141,10 +141,10 @@ def test_nothing_is_audited_if_every_call_fails_or_all_reports_are_equal() -> No
         raise KeyError(value)
 
     for client, reason in ((fails, "Every call failed"), (lambda value: 1, "All reports are the")):
-        found = audit(client, ["a", "b"], 1.0, calls=100)
-        assert (found.audited, found.violation) == (False, False)
-        assert found.note.startswith(reason)
-        assert found.sentences == ["Nothing was audited.", found.note]
+        result = audit(client, ["a", "b"], 1.0, calls=100)
+        assert (result.audited, result.violation) == (False, False)
+        assert result.note.startswith(reason)
+        assert result.sentences == ["Nothing was audited.", result.note]
 
 
 @pytest.mark.parametrize(

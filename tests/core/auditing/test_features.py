@@ -30,7 +30,7 @@ def test_features_of_a_report(report: Any, shown: list[str]) -> None:
 
 
 def test_reports_of_one_person_are_compared() -> None:
-    found = group_features(["a", "a", "b", "b"])
+    result = group_features(["a", "a", "b", "b"])
     shown = {"call 3: report == 'b'", "distinct reports == 2", "mode of the first half == 'a'"}
-    assert shown <= found
-    assert "mode of the first half == mode of the second half is False" in found
+    assert shown <= result
+    assert "mode of the first half == mode of the second half is False" in result
