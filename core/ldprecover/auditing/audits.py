@@ -86,9 +86,7 @@ class Audit:
             ]
         else:
             reached = f"The evidence reaches {least} of {claimed}"
-            lines = [
-                f"No violation found. {reached}: it proves nothing about what was not tried."
-            ]
+            lines = [f"No violation found. {reached}: it proves nothing about what was not tried."]
         return [*lines, *filter(None, [self.note])]
 
     def to_dict(self) -> dict[str, Any]:
