@@ -123,7 +123,8 @@ def log_p_of_set(
     counts both.
     """
     t = observed.shape[-1] - 1
-    log_p = np.minimum(log_p_of_pairs(oracle, holders, observed), log_p_of_hits(oracle, observed))
+    of_hits = log_p_of_hits(set_laws(oracle, t), observed)
+    log_p = np.minimum(log_p_of_pairs(oracle, holders, observed), of_hits)
     return log_p + price + math.log(2 * t * (t + 1))
 
 
@@ -149,14 +150,14 @@ def log_p_of_pairs(
     return -(total**2) / (2 * (variance + bound * total / 3))
 
 
-def log_p_of_hits(oracle: FrequencyOracle, observed: Int64Array) -> FloatArray:
+def log_p_of_hits(laws: FloatArray, observed: Int64Array) -> FloatArray:
     """Return ln p of the numbers of reports that support k of t items, if users may hold any.
 
     The bound is that of a multinomial's divergence from its law (Agrawal, 2020), and the law the
-    nearest one of honest reports.
+    nearest mixture of the two `laws`, for users of none of the items and of one.
     """
     t = observed.shape[-1] - 1
-    distance = np.maximum(divergence(observed, set_laws(oracle, t)), t)
+    distance = np.maximum(divergence(observed, laws), t)
     return t * np.log(math.e * distance / t) - distance
 
 

@@ -111,7 +111,7 @@ def test_bound_of_the_divergence_is_above_its_tail(n: int) -> None:
     laws = set_laws(oracle, 3)
     each = np.array([k for k in product(range(n + 1), repeat=4) if sum(k) == n])
     log_p, log_ways = (
-        log_p_of_hits(oracle, each),
+        log_p_of_hits(set_laws(oracle, each.shape[-1] - 1), each),
         log_factorials(n)[n] - log_factorials(n)[each].sum(axis=1),
     )
     for share in (0.0, 0.3, 1.0):
@@ -134,7 +134,9 @@ def test_p_value_of_a_set_is_valid_for_any_users(oracle: FrequencyOracle) -> Non
         for items in (order[:2], order[:5], order[-8:]):
             observed = hits_of(Sample(oracle, round.data), items=items)
             tests = log_p_of_pairs(oracle, np.maximum(z[items], 0).sum(), observed)
-            assert min(tests, log_p_of_hits(oracle, observed)) > math.log(1e-4)
+            assert min(
+                tests, log_p_of_hits(set_laws(oracle, observed.shape[-1] - 1), observed)
+            ) > math.log(1e-4)
 
 
 @pytest.mark.parametrize("m", [0, 1000])

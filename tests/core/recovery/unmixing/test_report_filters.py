@@ -24,7 +24,7 @@ from ldprecover.recovery.unmixing import NoisyEstimates, filter_reports
 from ldprecover.recovery.unmixing.filters import set_search
 from ldprecover.recovery.unmixing.filters.report_filters import unfit
 from ldprecover.reports import ReportSource, source
-from ldprecover_attacker import APA, MGA, MGAA, MLA, RPA, Attack, Manip
+from ldprecover_attacker import AA, APA, MGA, MGAA, MLA, RPA, Attack, Manip
 
 D, N, M = 60, 40_000, 2_100  # beta = 0.05
 ORACLES = {"oue": OUE(1.0, D), "olh": OLH(1.0, D, 4), "sue": SUE(1.0, D), "ss": SS(1.0, D, 16)}
@@ -90,6 +90,16 @@ def test_drops_most_malicious_reports(
     if suspects is not None:
         assert {*result.suspects} == {*suspects}
     assert round.gain(project_simplex(result.z)) > gain
+
+
+def test_set_that_only_dropped_reports_share_is_no_suspect() -> None:
+    """Reports of one item lack the others; without them nothing is shared, and honest ones stay."""
+    weights = np.append([0.49, 0.26], np.full(98, 0.25 / 98))
+    round = play(OUE(1.0, 100), weights, 60_000, AA("peaked", model="sampled"), m=3_000)
+    estimates = filtered(round)
+    assert [each.screen for each in estimates.dropped] == ["frequent sizes"]
+    assert (estimates.suspects, estimates.additions) == ({}, ())
+    assert abs(estimates.z[0] - round.truth[0]) < 5 * estimates.sd[0]
 
 
 def test_set_with_nearly_all_users_is_no_attackers() -> None:

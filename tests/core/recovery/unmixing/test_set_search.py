@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.core.recovery.poisoned_round import play
+from tests.core.recovery.poisoned_round import Round, play
 
 from ldprecover import OLH, OUE, FrequencyOracle
 from ldprecover.distributions import binomial_law
@@ -15,12 +15,17 @@ from ldprecover.recovery.unmixing.filters.rules import set_laws
 from ldprecover.recovery.unmixing.filters.set_search import SetSearch, _dropped, _words, found_sets
 from ldprecover.reports import ReportSource
 from ldprecover.reports.sample import Sample
-from ldprecover_attacker import APA2, MGA, Attack, Cancel
+from ldprecover_attacker import APA2, MGA, RPA, Attack, Cancel
 
 D, N = 48, 40_000
 OUE_, OLH_ = OUE(1.0, D), OLH(1.0, D, 4)
 TARGETS = (5, 11, 17, 23, 29, 35, 41, 46)
 CANCEL = Cancel(TARGETS)
+
+
+def sizes_of(round: Round) -> np.ndarray:
+    """Return how many reports support k items, k = 0..D."""
+    return np.bincount(round.oracle.support_sizes(round.data), minlength=D + 1)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +37,9 @@ CANCEL = Cancel(TARGETS)
 def test_exactly_the_targets_are_found(oracle: FrequencyOracle, attack: Attack) -> None:
     """With evidence beyond 20 nats, as strong as of one clean round in 10^8."""
     round = play(oracle, 0.9 ** np.arange(D), N, attack, m=3_000)
-    (first, *_), log_p = found_sets(ReportSource(oracle, round.data), round.estimates, N + 3_000)
+    (first, *_), log_p = found_sets(
+        ReportSource(oracle, round.data), round.estimates, sizes_of(round)
+    )
     assert tuple(first.items) == TARGETS
     assert log_p < -20
 
@@ -74,7 +81,7 @@ def test_set_is_suspicious_even_without_dropped_reports() -> None:
     """Honest reports often support as many of five targets as those by fair coins do."""
     targets = (20, 21, 22, 23, 24)
     round = play(OUE_, np.ones(D), 100_000, APA2(targets), m=4_000)
-    (only,), _ = found_sets(ReportSource(OUE_, round.data), round.estimates, 104_000)
+    (only,), _ = found_sets(ReportSource(OUE_, round.data), round.estimates, sizes_of(round))
     assert tuple(only.items) == targets
     assert not only.bins.any()
 
@@ -109,3 +116,11 @@ def test_fit_tells_what_users_hold_and_fakes_add(oracle: FrequencyOracle, law: s
     assert (best.holders, best.malicious) == pytest.approx((0.3, 0.05), abs=2e-3)
     assert best.raised - best.concealed == pytest.approx(0.05 * added, abs=5e-3)
     assert law == "half" or raised.is_certain == (law != "framed")
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.0])
+def test_unusual_sizes_are_no_set(epsilon: float) -> None:
+    """Reports of random bits support more items of any set."""
+    round = play(SUE(epsilon, D), 0.9 ** np.arange(D), 60_000, RPA(), m=3_000)
+    sets, _ = found_sets(ReportSource(round.oracle, round.data), round.estimates, sizes_of(round))
+    assert sets == []

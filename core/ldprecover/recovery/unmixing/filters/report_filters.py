@@ -33,7 +33,7 @@ from ldprecover.recovery.unmixing.prior import THRESHOLDS
 from ldprecover.reports.sample import Sample
 from ldprecover.reports.source import ReportSource
 from ldprecover.reports.tally import Tally
-from ldprecover.types import BoolArray, Int64Array
+from ldprecover.types import BoolArray, FloatArray, Int64Array
 
 _FEW = 4  # items of a set that popular items make up by chance, with a framed one
 _LEAST_GAP = 1e-9
@@ -70,7 +70,7 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     if not tally.n:
         raise ParameterError("there are no reports to filter")
     z = tally.frequencies(oracle)
-    sets, log_p = found_sets(source, z, tally.n)
+    sets, log_p = found_sets(source, z, sizes)
     observed, passing = _counted(source, sets)
     if sets:
         holders, price = np.maximum(z[sets[0].items], 0).sum(), sets[0].price(oracle)
@@ -101,7 +101,10 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
             )
             notes, dropping = (note,), []
     if estimates is None:
-        estimates = _by_sizes(source, tally, sizes)
+        estimates, passes = _by_sizes(source, tally, sizes)
+        if estimates.dropped:
+            passing_sets = [shared for shared in sets if not shared.bins.any()]
+            tested = _still_shared(source, passing_sets if tested else [], z, passes)
     raising = [
         (each.items, RaisedSet.of(oracle, hits))
         for each, hits in tested
@@ -137,19 +140,40 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     )
 
 
-def _counted(source: ReportSource, sets: Sequence[DroppedSet]) -> tuple[list[Int64Array], Tally]:
+def _still_shared(
+    source: ReportSource, sets: Sequence[DroppedSet], z: FloatArray, sizes: BoolArray
+) -> list[tuple[DroppedSet, Int64Array]]:
+    """Return the sets that reports of these sizes share, with how many of them support k items."""
+    oracle = source.oracle
+    of_sizes = list[tuple[DroppedSet, Int64Array]]()
+    observed, _ = _counted(source, sets, sizes)
+    for each, hits in zip(sets, observed, strict=True):
+        holders, price = np.maximum(z[each.items], 0).sum(), each.price(oracle)
+        if -log_p_of_set(oracle, holders, hits, price=price) > THRESHOLDS.suspicious:
+            of_sizes.append((each, hits))
+    return of_sizes
+
+
+def _counted(
+    source: ReportSource, sets: Sequence[DroppedSet], sizes: BoolArray | None = None
+) -> tuple[list[Int64Array], Tally]:
     """Return how many reports that pass the sets before it support k items of each set, and the
-    tally of those that pass all sets.
+    tally of those that pass all sets; of some `sizes` alone.
     """
     ends = np.cumsum([each.bins.size for each in sets])
     if not sets:
         return [], Tally.empty(source.oracle.summary_size)
-    *observed, passing = np.split(source.total(partial(_hits_and_passing, sets=sets)), ends)
+    parts = source.total(partial(_hits_and_passing, sets=sets, sizes=sizes))
+    *observed, passing = np.split(parts, ends)
     return observed, Tally(passing[:-1], int(passing[-1]))
 
 
-def _hits_and_passing(sample: Sample, *, sets: Sequence[DroppedSet]) -> Int64Array:
+def _hits_and_passing(
+    sample: Sample, *, sets: Sequence[DroppedSet], sizes: BoolArray | None
+) -> Int64Array:
     parts = []
+    if sizes is not None:
+        sample = sample[sizes[sample.sizes()]]
     for each in sets:
         hits = np.count_nonzero(sample.supports(each.items), axis=1)
         parts.append(sample.bincount(hits, each.bins.size))
@@ -157,21 +181,24 @@ def _hits_and_passing(sample: Sample, *, sets: Sequence[DroppedSet]) -> Int64Arr
     return np.concatenate([*parts, sample.tally().summary, [sample.n]])
 
 
-def _by_sizes(source: ReportSource, tally: Tally, sizes: Int64Array) -> NoisyEstimates:
-    """Return the estimates without the reports of sizes that are too frequent."""
+def _by_sizes(
+    source: ReportSource, tally: Tally, sizes: Int64Array
+) -> tuple[NoisyEstimates, BoolArray]:
+    """Return the estimates without the reports of sizes that are too frequent, and the others."""
     oracle, law = source.oracle, source.oracle.laws.size_law().probabilities()
     bad, _ = excess_bins(sizes, law[None], THRESHOLDS.size_excess)
     every = unbiased_by_sizes(oracle, tally, np.ones(law.size, np.bool_))
     if not bad.any() or law[bad].sum() > THRESHOLDS.honest_loss:
-        return every
+        return every, ~bad
     removed = source.total(partial(tally_of_sizes, sizes=bad))
     _, p, q = law_of_sizes(oracle, ~bad)
     # Reports of no item or all tell nothing: p = q but for rounding.
     if removed.n == tally.n or p - q < _LEAST_GAP:
-        return replace(every, undecided="Nearly all reports have sizes that are too frequent")
+        reason = "Nearly all reports have sizes that are too frequent"
+        return replace(every, undecided=reason), ~bad
     text = f"reports whose number of supported items is {_numbers_as_text(bad & (sizes > 0))}"
     dropped = Dropped("frequent sizes", f"{text}, which too many do", removed.n)
-    return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,))
+    return replace(unbiased_by_sizes(oracle, tally - removed, ~bad), dropped=(dropped,)), ~bad
 
 
 def _text(dropped: DroppedSet) -> str:

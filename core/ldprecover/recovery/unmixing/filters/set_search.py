@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldprecover import counting
-from ldprecover.distributions import log_choose
+from ldprecover.distributions import hypergeometric_law, log_choose
 from ldprecover.protocols import FrequencyOracle
-from ldprecover.recovery.unmixing.evidence import log_p_of_set
+from ldprecover.recovery.unmixing.evidence import log_p_of_hits, log_p_of_set
 from ldprecover.recovery.unmixing.filters.excess import excess_bins
 from ldprecover.recovery.unmixing.filters.raised import RaisedSet
 from ldprecover.recovery.unmixing.filters.rules import MOST_ITEMS, DroppedSet, set_laws
@@ -33,17 +33,21 @@ _TRIPLES = 400  # from which sets grow, for each sign
 _VALUED = 40  # sets of the highest scores, whose evidence is computed
 _CLIMBED = 4  # sets of the most evidence, from which the search climbs
 _TIE = 1e-6  # nats
+_TINY = 1e-12
 
 FloatTable = NDArray[np.float32]
 
 
-def found_sets(source: ReportSource, z: FloatArray, n: int) -> tuple[list[DroppedSet], float]:
-    """Return the sets that reports share, and ln p of the first one, by a sample of the n reports.
+def found_sets(
+    source: ReportSource, z: FloatArray, sizes: Int64Array
+) -> tuple[list[DroppedSet], float]:
+    """Return the sets that reports share, and ln p of the first one, by a sample of the reports.
 
-    z are the estimates of all items. A set is searched among the reports that those before it do
-    not drop. One pass, and memory for at most 2^18 reports.
+    z are the estimates of all d items, and `sizes[k]` reports support k of them, k = 0..d. A set is
+    searched among the reports that those before it do not drop. One pass, and memory for at most
+    2^18 reports.
     """
-    oracle, first = source.oracle, 0.0
+    oracle, n, first = source.oracle, int(sizes.sum()), 0.0
     items = np.sort(np.argsort(-z, kind="stable")[: THRESHOLDS.pair_items])
     words = source.total(partial(_words, items=items, n=n))
     sets, free = list[DroppedSet](), np.ones(items.size, np.bool_)
@@ -59,11 +63,30 @@ def found_sets(source: ReportSource, z: FloatArray, n: int) -> tuple[list[Droppe
         if value <= max(THRESHOLDS.suspicious, 2 * usual):
             break
         hits = np.bitwise_count(words & _mask(members))
-        bins = _dropped(oracle, np.bincount(hits, minlength=members.size + 1))
+        observed = np.bincount(hits, minlength=members.size + 1)
+        if not sets and not _beyond_sizes(oracle, sizes, observed):
+            break
+        bins = _dropped(oracle, observed)
         sets.append(DroppedSet(items[members], bins))
         free[members] = False
         words = words[~bins[hits]]
     return sets, first
+
+
+def _beyond_sizes(oracle: FrequencyOracle, sizes: Int64Array, observed: Int64Array) -> bool:
+    """Return whether more than the sizes of the reports explains how many of a set they support.
+
+    Reports of unusual sizes support more, or fewer, items of any set.
+    """
+    d, t, p = oracle.domain_size, observed.size - 1, oracle.p
+    none, holder, shares = np.zeros(t + 1), np.zeros(t + 1), sizes / sizes.sum()
+    for k in np.flatnonzero(sizes).tolist():
+        none += shares[k] * hypergeometric_law(d, t, k)
+        holder[1:] += p * shares[k] * hypergeometric_law(d - 1, t - 1, max(k - 1, 0))
+        holder[:-1] += (1 - p) * shares[k] * hypergeometric_law(d - 1, t - 1, min(k, d - 1))
+    laws = np.maximum([none, holder], _TINY)  # of few sizes, some numbers have no probability
+    log_p = log_p_of_hits(laws, observed) + log_choose(d, t)
+    return -float(log_p) > THRESHOLDS.suspicious
 
 
 def _dropped(oracle: FrequencyOracle, observed: Int64Array) -> BoolArray:
