@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 256_000,
+    "source tokens": 257_000,
     "test tokens": 340_200,
     "lines of JavaScript, shell, YAML, TOML, HTML": 10_800,
     "columns of the table of rounds": 24,

@@ -12,6 +12,7 @@ from typing import Any
 
 FORGET = "\x00"
 """The line on which the module's package is imported again."""
+_OF_JSON = (str, int, float, list, dict, type(None))
 
 
 def main(name: str) -> None:
@@ -28,10 +29,20 @@ def main(name: str) -> None:
             try:
                 report = function(value)
                 report = report.tolist() if hasattr(report, "tolist") else report
-                answer = {"type": type(report).__name__, "report": report}
+                answer = {"report": report}
+                if not isinstance(report, _OF_JSON):
+                    answer["type"] = type(report).__name__
             except Exception as error:  # noqa: BLE001  it is a report
                 answer = {"raises": type(error).__name__, "message": str(error)}
         print(json.dumps(answer, default=repr), flush=True)  # noqa: T201
+
+
+def returned(line: str) -> Any:
+    """Return what the function returned, by a line of `main`; raise what it raised."""
+    answer = json.loads(line)
+    if "raises" in answer:
+        raise type(answer["raises"], (Exception,), {})(answer["message"])
+    return answer if "type" in answer else answer["report"]
 
 
 def _imported(name: str) -> Callable[[str], Any]:

@@ -12,6 +12,7 @@ from ldprecover_cli.output import note, plain
 
 _HINT, _PATIENCE = 5.0, 60.0  # seconds without a report
 _LONGEST = 1 << 20  # bytes of a line
+_SHOWN = 200  # characters of a warning
 
 
 class ClientLostError(LDPRecoverError):
@@ -31,6 +32,7 @@ class Client:
     def report(self, value: str) -> str:
         """Return the line that the command answers. Raises ClientLostError."""
         process = self._process or self._start()
+        self.check_finished(0.0)
         self._write(process, value)
         output, hinted = process.stdout, False
         assert output is not None
@@ -50,6 +52,16 @@ class Client:
         line, _, self._read = self._read.partition(b"\n")
         return line.decode(errors="surrogateescape")
 
+    def check_finished(self, seconds: float) -> None:
+        """Raise ClientLostError if more than a line for each value comes within some seconds."""
+        output = self._process and self._process.stdout
+        if output and not self._read and select.select([output], [], [], seconds)[0]:
+            self._read = os.read(output.fileno(), 1 << 16)
+        if b"\n" in self._read:
+            raise ClientLostError(
+                f"The command writes more than a line for each value: {self._read[:40]!r}."
+            )
+
     def restart(self) -> None:
         """Make the command forget: by its line for this, or a new process."""
         if self._reset is not None and self._process is not None:
@@ -67,7 +79,7 @@ class Client:
         file = self._errors.fileno()  # its position is the command's
         last = os.pread(file, _LONGEST, max(0, os.fstat(file).st_size - _LONGEST))
         lines = last.decode(errors="replace").strip().splitlines()
-        return plain(lines[-1]) if lines else ""
+        return plain(lines[-1][:_SHOWN]) if lines else ""
 
     def _start(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
@@ -84,11 +96,16 @@ class Client:
 
     def _write(self, process: subprocess.Popen[bytes], line: str) -> None:
         assert process.stdin is not None
+        if not select.select([], [process.stdin], [], _PATIENCE)[1]:
+            raise ClientLostError("The command does not read its input.")
         with suppress(BrokenPipeError):  # reading says how it ended
             process.stdin.write(f"{line}\n".encode(errors="surrogateescape"))
 
     def _ended(self, process: subprocess.Popen[bytes]) -> ClientLostError:
-        code = process.wait()
+        try:
+            code = process.wait(_HINT)
+        except subprocess.TimeoutExpired:
+            return ClientLostError("The command closed its output.")
         half = f" in the middle of the line {self._read[:40]!r}" if self._read else ""
         warning = self.warning()
         ending = f": {warning}" if warning else "."

@@ -16,6 +16,7 @@ from ldprecover_cli.output import console, note, plain, print_json
 from ldprecover_cli.signals import end_on_signals
 
 _MOST_OF_HISTORY = 10_000
+_QUIET = 0.5  # seconds, in which a command that has answered all writes nothing
 
 
 def audit(
@@ -69,6 +70,7 @@ def audit(
     from ldprecover.auditing import Audit
     from ldprecover.auditing import audit as audited
     from ldprecover.auditing.audits import expected_evidence
+    from ldprecover.errors import ReportError
     from ldprecover.protocols import frequency_oracle
     from ldprecover_client import progress_bar
 
@@ -77,18 +79,21 @@ def audit(
     if any("\n" in each or "\r" in each for each in [*(value or []), *(history or [])]):
         raise UsageError("a value must not contain a line end")
     oracle = frequency_oracle(protocol, epsilon, domain_size or len(values)) if protocol else None
-    forget = reset
+    forget, is_function = reset, False
     if len(command) == 1 and re.fullmatch(r"[\w.]+:\w+", command[0]):
+        is_function = True
         command, forget = [sys.executable, "-m", child.__name__, *command], child.FORGET
     with ExitStack() as stack:
         stack.enter_context(end_on_signals())
         try:
             client = stack.enter_context(closing(Client(command, forget)))
-            if len(values) > 1:
+            if len(set(map(str, values))) > 1:
                 reach = expected_evidence(epsilon, len(values), calls, error)
                 note(f"A sound client by GRR would show about {reach:.2f} of {epsilon:g}.")
             result = audited(
-                client.report,
+                (lambda value: child.returned(client.report(value)))
+                if is_function
+                else client.report,
                 values,
                 epsilon,
                 calls=calls,
@@ -98,9 +103,10 @@ def audit(
                 oracle=oracle,
                 progress=stack.enter_context(progress_bar("calls")),
             )
+            client.check_finished(_QUIET)
             if warning := client.warning():
                 note(f"The client wrote on standard error, at last: {warning}")
-        except ClientLostError as lost:
+        except (ClientLostError, ReportError) as lost:
             result = Audit(audited=False, claimed=epsilon, error=error, calls=calls, note=str(lost))
     if json:
         print_json(result.to_dict())

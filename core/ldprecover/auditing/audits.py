@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ldprecover._checks import check_real, check_whole
-from ldprecover.auditing.features import group_features
+from ldprecover.auditing.features import group_features, shortened
 from ldprecover.distributions import chi_squared_normal, log_factorials, log_normal_tail
-from ldprecover.errors import LDPRecoverError, ParameterError
+from ldprecover.errors import LDPRecoverError, ParameterError, ReportError
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.sentences import DOWN, number
 
@@ -32,6 +32,7 @@ _EVENTS = 16  # of two values, for each of them
 _STARTS, _CALLS_OF_START = 20, 20  # at least, where a memory would explain a violation
 _DEVIATIONS = 5.5  # of the bounds by which events are chosen
 _STEPS = 60  # of a bisection
+_MOST_EPSILON = 100.0
 _SHOWN = 120  # characters of an event
 
 Event = frozenset[str]
@@ -130,9 +131,7 @@ def audit(
     k = len(histories)
     if k < 2 or not all(histories.values()):
         raise ParameterError("values must be two or more, and different", "values")
-    check_real("epsilon", epsilon, 0, math.inf, above=True)
-    check_real("error", error, 0, 1, above=True)
-    check_whole("calls", calls, 10 * k)
+    _check(epsilon, k, calls, error)
     first, last = calls // (_CHOOSING * k), _certifying(calls, k)
     result: dict[str, Any] = {"claimed": epsilon, "error": error, "calls": k * (first + last)}
     client = _Client(function, [*histories.values()], oracle, seed)
@@ -173,7 +172,7 @@ def audit(
     least, i, j, event = max(proven, key=lambda row: row[0])
     if least > epsilon and not fresh:
         depends = partial(_depends_on_start, client, restart, event, epsilon, error)
-        if depends(i) or depends(j):
+        if any(depends((index, counts[index][event], last)) for index in (i, j)):
             note = "The client remembers between calls: start it again for each (--fresh)."
             return Audit(audited=False, note=note, **result)
     return Audit(
@@ -187,11 +186,21 @@ def audit(
 
 
 def expected_evidence(epsilon: float, values: int, calls: int, error: float) -> float:
-    """Return about what an audit proves of a sound client: of GRR with one item for each value."""
+    """Return about what an audit proves of a sound client: of GRR with one item for each value.
+
+    Raises ParameterError for arguments out of range.
+    """
+    _check(epsilon, values, calls, error)
     n, level = _certifying(calls, values), _level(error, values)
     p = math.exp(epsilon) / (math.exp(epsilon) + values - 1)
     q = (1 - p) / (values - 1)
     return max(_log_ratio(round(n * p), round(n * q), n, level), 0.0)
+
+
+def _check(epsilon: float, values: int, calls: int, error: float) -> None:
+    check_real("epsilon", epsilon, 0, _MOST_EPSILON, above=True)
+    check_real("error", error, 0, 1, above=True)
+    check_whole("calls", calls, 10 * values)
 
 
 def least_probability(count: int, n: int, level: float) -> float:
@@ -310,12 +319,16 @@ class _Client:
         self.has_reported = True
         if self._oracle is None:
             return report
-        rows = report
-        if not isinstance(rows, np.ndarray):
-            form = json.loads(rows) if isinstance(rows, str) else rows
-            wire = self._oracle.wire
-            rows = wire.from_columns([form[column.name] for column in wire.columns])
-        return {"report": report, "supports": self._oracle.supports(rows)[0].tolist()}
+        rows, wire = report, self._oracle.wire
+        try:
+            if not isinstance(rows, np.ndarray):
+                form = json.loads(rows) if isinstance(rows, str) else rows
+                rows = wire.from_columns([form[column.name] for column in wire.columns])
+            supports = self._oracle.supports(rows)[0].tolist()
+        except (LookupError, TypeError, ValueError) as error:
+            reason = f"not a report of {self._oracle.protocol}: {shortened(repr(report))}"
+            raise ReportError(reason) from error
+        return {"report": report, "supports": supports}
 
 
 def _depends_on_start(
@@ -324,21 +337,25 @@ def _depends_on_start(
     event: Event,
     epsilon: float,
     error: float,
-    index: int,
+    counts: tuple[int, int, int],
 ) -> bool:
     """Return whether the frequency of an event in reports of a value depends on the client's start.
 
-    A sound client with a memory shows the same in all S starts, the event for one value and never
-    for the other, with a probability of at most (1 + e^-epsilon)^-2S.
+    `counts` are the index of the value, how many reports of the audit have the event, and of how
+    many. A sound client with a memory shows the same in all S starts, the event for one value and
+    never for the other, with a probability of at most (1 + e^-epsilon)^-2S.
     """
+    index, *audited = counts
     starts = math.ceil(-math.log(error) / (2 * math.log1p(math.exp(-epsilon))))
-    hits = np.zeros(max(_STARTS, starts))
-    for start in range(hits.size):
+    hits = [0] * max(_STARTS, starts)
+    for start in range(len(hits)):
         restart()
         for _, reports in client.called([index], _CALLS_OF_START):
             hits[start] += event <= client.features(reports)
-    variance = hits.mean() * (1 - hits.mean() / _CALLS_OF_START)
-    if not variance:
+    observed = np.array([audited[0], *hits])
+    calls = np.array([audited[1], *[_CALLS_OF_START] * len(hits)])
+    p = observed.sum() / calls.sum()
+    if p in (0, 1):
         return False
-    score = float(((hits - hits.mean()) ** 2).sum() / variance)
-    return log_normal_tail(chi_squared_normal(score, hits.size - 1)) < math.log(error)
+    score = float(((observed - calls * p) ** 2 / (calls * p * (1 - p))).sum())
+    return log_normal_tail(chi_squared_normal(score, len(hits))) < math.log(error)

@@ -2,12 +2,16 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, islice, pairwise
 from typing import Any
+from zlib import crc32
 
 _MOST_ENTRIES = 1024  # that are looked at one by one; later ones count in the whole alone
+_SEPARATORS = re.compile(r"[\s,;|=&]+")
+_BITS = 64
 _LONGEST = 200  # characters of a value
 _MOST_PAIRED = 8  # entries of which pairs are looked at
 _SMALL = 256  # integers that say all by their value
@@ -64,7 +68,7 @@ def _of_part(name: str, value: Any, atoms: list[tuple[str, bool]]) -> Iterator[s
     if hasattr(value, "tolist"):  # an array or a number of numpy
         yield f"{name}.dtype == {value.dtype}"
         value = value.tolist()
-    equal = f"{name} == {_short(repr(value))}"
+    equal = f"{name} == {shortened(repr(value))}"
     yield equal
     if not _is_small(value):
         yield f"type({name}) == {type(value).__name__}"
@@ -78,13 +82,22 @@ def _of_part(name: str, value: Any, atoms: list[tuple[str, bool]]) -> Iterator[s
         yield from _of_entries(name, list(value), atoms)
     elif len(atoms) < _MOST_PAIRED:
         atoms.append((equal, _is_small(value)))
-    if isinstance(value, int | float) and math.isfinite(value) and not _is_small(value):
-        yield from _of_number(name, value)
+    if isinstance(value, str) and len(fields := _SEPARATORS.split(value)) > 1:
+        yield from _of_entries(f"split({name})", fields, [])
+    if isinstance(value, int) and not _is_small(value):
+        yield f"{name}.bit_length() == {value.bit_length()}"
+        yield from (f"bit {i} of {name} is {value >> i & 1}" for i in range(_BITS))
+    elif isinstance(value, float) and math.isfinite(value):
+        yield from _of_float(name, value)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
     """Return a text, or the beginning of a long one and its hash: thousands are kept."""
-    return text if len(text) <= _LONGEST else f"{text[:80]}… #{hash(text) % 2**32:08x}"
+    return (
+        text
+        if len(text) <= _LONGEST
+        else f"{text[:80]}… #{crc32(text.encode(errors='replace')):08x}"
+    )
 
 
 def _is_small(value: Any) -> bool:
@@ -100,21 +113,20 @@ def _of_entries(name: str, entries: list[Any], atoms: list[tuple[str, bool]]) ->
             yield from _of_part(f"{name}[{i}]", entry, atoms)
     if entries:
         yield f"{name}[-1] == {entries[-1]!r}"
-    with suppress(TypeError):  # of entries without an order
+    with suppress(TypeError):  # of entries without a hash
+        yield f"len(set({name})) == {len(set(entries))}"
+    with suppress(TypeError, ValueError):  # without an order, or without entries
         yield f"{name} ascends: {all(one <= other for one, other in pairwise(entries))}"
-        yield f"argmax({name}) == {entries.index(max(entries, default=None))}"
-        yield f"argmin({name}) == {entries.index(min(entries, default=None))}"
+        yield f"argmax({name}) == {entries.index(max(entries))}"
+        yield f"argmin({name}) == {entries.index(min(entries))}"
 
 
-def _of_number(name: str, value: int | float) -> Iterator[str]:
+def _of_float(name: str, value: float) -> Iterator[str]:
     """Yield the size of a number, and its lowest bit: it tells what noise was added to."""
     yield f"{name} is about {value:.0e}"
     yield f"{name} > 0 is {value > 0}"
-    if isinstance(value, int):
-        yield f"lowest bit of {name} == {value & -value}"
-    elif value:
-        mantissa, exponent = math.frexp(value)
-        whole = int(abs(mantissa) * 2**53)
-        lowest = exponent - 53 + (whole & -whole).bit_length() - 1
-        yield f"{name}.hex() == {value.hex()!r}"
-        yield f"lowest bit of {name} == 2**{lowest}"
+    yield f"{name}.hex() == {value.hex()!r}"
+    mantissa, exponent = math.frexp(value)
+    whole = int(abs(mantissa) * 2**53)
+    if whole:
+        yield f"lowest bit of {name} == 2**{exponent - 54 + (whole & -whole).bit_length()}"

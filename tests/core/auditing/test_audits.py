@@ -121,6 +121,17 @@ def test_memory_is_no_violation_and_is_named(second: float) -> None:
     assert "remembers between calls" in result.note
 
 
+def test_noise_that_is_remembered_is_a_memory() -> None:
+    """No start shows the same number again."""
+    answers: dict[str, float] = {}
+
+    def report(value: str) -> float:
+        return answers.setdefault(value, draws.random())
+
+    result = audit(report, ["a", "b"], 1.0, calls=2_000, restart=answers.clear)
+    assert "remembers between calls" in result.note
+
+
 def test_constant_client_is_no_memory() -> None:
     result = audit(lambda value: value, ["a", "b"], 1.0, calls=2_000, restart=lambda: None)
     assert result.violation
@@ -154,6 +165,7 @@ def test_nothing_is_audited_if_every_call_fails_or_all_reports_are_equal() -> No
         ({"values": ["a", "a"]}, "values must be two"),
         ({"values": ["a", []]}, "values must be two"),
         ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be"),
         ({"error": 1.5}, "error must be"),
         ({"calls": 19}, "calls must be an integer from 20"),
     ],
