@@ -23,6 +23,7 @@ for line in sys.stdin:
 """
 MEMORY = """
 import random
+print("what a module prints is no report")
 answers = {}
 def report(value):
     return answers.setdefault(value, random.random())
@@ -112,7 +113,7 @@ def test_reset_line_takes_the_place_of_a_start(run: Run) -> None:
         ("--protocol grr -- cat", "not a report of grr: '"),
         ("mine:always_fails", "Every call failed: RuntimeError: 0."),
         ("no_such_module:report", "No module named 'no_such_module'"),
-        ("mine:ends", "The command ended with exit code 3."),
+        ("mine:ends", "The command ended with exit code 3: what a module prints is no report"),
     ],
 )
 @pytest.mark.usefixtures("in_folder")
@@ -121,6 +122,21 @@ def test_what_could_not_be_audited_exits_with_3(run: Run, command: str, reason: 
     assert done.code == 3
     assert done.out.startswith("Nothing was audited.\n")
     assert reason in done.out
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_error_that_nobody_expects_is_no_violation(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "TemporaryFile", lambda: (_ for _ in ()).throw(OSError(28, "full")))
+    done = run("audit --epsilon 1 --value a --value b --calls 100 -- cat")
+    assert (done.code, "full" in done.out) == (3, True)
+
+
+@pytest.mark.usefixtures("in_folder")
+def test_reset_is_of_a_command(run: Run) -> None:
+    error = run("audit --epsilon 1 --value a --value b --reset forget mine:report").fails(2)
+    assert error.startswith("--reset is for a command")
 
 
 def test_silent_command_is_told_to_flush(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

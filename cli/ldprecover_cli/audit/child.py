@@ -18,28 +18,32 @@ _OF_JSON = (str, int, float, list, dict, type(None))
 def main(name: str) -> None:
     """Answer values by the function `module:function` of the current folder or an installation."""
     sys.path.insert(0, "")
-    function = _imported(name)
-    for line in sys.stdin:
-        value = line.removesuffix("\n")
-        if value == FORGET:
-            function = _imported(name)
-            continue
-        answer: dict[str, Any]
-        with redirect_stdout(sys.stderr):
-            try:
-                report = function(value)
-                report = report.tolist() if hasattr(report, "tolist") else report
-                answer = {"report": report}
-                if not isinstance(report, _OF_JSON):
-                    answer["type"] = type(report).__name__
-            except Exception as error:  # noqa: BLE001  it is a report
-                answer = {"raises": type(error).__name__, "message": str(error)}
-        print(json.dumps(answer, default=repr), flush=True)  # noqa: T201
+    reports = sys.stdout
+    with redirect_stdout(sys.stderr):  # what the module prints is no report
+        function = _imported(name)
+        for line in sys.stdin:
+            value = line.removesuffix("\n")
+            if value == FORGET:
+                function = _imported(name)
+            else:
+                print(json.dumps(_answer(function, value), default=repr), file=reports, flush=True)
 
 
-def returned(line: str) -> Any:
-    """Return what the function returned, by a line of `main`; raise what it raised."""
-    answer = json.loads(line)
+def _answer(function: Callable[[str], Any], value: str) -> dict[str, Any]:
+    """Return the report of a value with the type that JSON lacks, or what the function raises."""
+    try:
+        report = function(value)
+    except Exception as error:  # noqa: BLE001  it is a report
+        return {"raises": type(error).__name__, "message": str(error)}
+    report = report.tolist() if hasattr(report, "tolist") else report
+    if isinstance(report, _OF_JSON):
+        return {"report": report}
+    return {"report": report, "type": type(report).__name__}
+
+
+def report_of(ask: Callable[[str], str], value: str) -> Any:
+    """Return the function's report of a value, or raise what it raises; `ask` answers by `main`."""
+    answer = json.loads(ask(value))
     if "raises" in answer:
         raise type(answer["raises"], (Exception,), {})(answer["message"])
     return answer if "type" in answer else answer["report"]

@@ -32,7 +32,7 @@ class Client:
     def report(self, value: str) -> str:
         """Return the line that the command answers. Raises ClientLostError."""
         process = self._process or self._start()
-        self.check_finished(0.0)
+        self.check_silent(0.0)
         self._write(process, value)
         output, hinted = process.stdout, False
         assert output is not None
@@ -52,7 +52,7 @@ class Client:
         line, _, self._read = self._read.partition(b"\n")
         return line.decode(errors="surrogateescape")
 
-    def check_finished(self, seconds: float) -> None:
+    def check_silent(self, seconds: float) -> None:
         """Raise ClientLostError if more than a line for each value comes within some seconds."""
         output = self._process and self._process.stdout
         if output and not self._read and select.select([output], [], [], seconds)[0]:

@@ -3,13 +3,14 @@
 import re
 import sys
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from ldprecover_cli.audit import child
-from ldprecover_cli.audit.client import Client, ClientLostError
+from ldprecover_cli.audit.client import Client
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import Json
 from ldprecover_cli.output import console, note, plain, print_json
@@ -70,7 +71,7 @@ def audit(
     from ldprecover.auditing import Audit
     from ldprecover.auditing import audit as audited
     from ldprecover.auditing.audits import expected_evidence
-    from ldprecover.errors import ReportError
+    from ldprecover.errors import LDPRecoverError, ParameterError
     from ldprecover.protocols import frequency_oracle
     from ldprecover_client import progress_bar
 
@@ -79,9 +80,11 @@ def audit(
     if any("\n" in each or "\r" in each for each in [*(value or []), *(history or [])]):
         raise UsageError("a value must not contain a line end")
     oracle = frequency_oracle(protocol, epsilon, domain_size or len(values)) if protocol else None
-    forget, is_function = reset, False
-    if len(command) == 1 and re.fullmatch(r"[\w.]+:\w+", command[0]):
-        is_function = True
+    is_function = len(command) == 1 and re.fullmatch(r"[\w.]+:\w+", command[0])
+    if is_function and reset is not None:
+        raise UsageError("--reset is for a command: --fresh imports a function again")
+    forget = reset
+    if is_function:
         command, forget = [sys.executable, "-m", child.__name__, *command], child.FORGET
     with ExitStack() as stack:
         stack.enter_context(end_on_signals())
@@ -90,10 +93,9 @@ def audit(
             if len(set(map(str, values))) > 1:
                 reach = expected_evidence(epsilon, len(values), calls, error)
                 note(f"A sound client by GRR would show about {reach:.2f} of {epsilon:g}.")
+            report = partial(child.report_of, client.report) if is_function else client.report
             result = audited(
-                (lambda value: child.returned(client.report(value)))
-                if is_function
-                else client.report,
+                report,
                 values,
                 epsilon,
                 calls=calls,
@@ -103,11 +105,14 @@ def audit(
                 oracle=oracle,
                 progress=stack.enter_context(progress_bar("calls")),
             )
-            client.check_finished(_QUIET)
+            client.check_silent(_QUIET)
             if warning := client.warning():
                 note(f"The client wrote on standard error, at last: {warning}")
-        except (ClientLostError, ReportError) as lost:
-            result = Audit(audited=False, claimed=epsilon, error=error, calls=calls, note=str(lost))
+        except ParameterError:
+            raise
+        except Exception as lost:  # noqa: BLE001  an error must not exit as a violation does
+            reason = str(lost) if isinstance(lost, LDPRecoverError) else f"{lost!r}."
+            result = Audit(audited=False, claimed=epsilon, error=error, calls=calls, note=reason)
     if json:
         print_json(result.to_dict())
     else:

@@ -142,10 +142,10 @@ def audit(
             progress(next(steps), result["calls"])
             yield call
 
-    of_first: list[list[list[Any]]] = [[] for _ in histories]
+    choosing: list[list[list[Any]]] = [[] for _ in histories]
     for index, reports in called(first):
-        of_first[index].append(reports)
-    counts = [Counter(chain.from_iterable(map(client.features, each))) for each in of_first]
+        choosing[index].append(reports)
+    counts = [Counter(chain.from_iterable(map(client.features, each))) for each in choosing]
     note = ""
     if not client.has_reported:
         note = f"Every call failed: {type(client.error).__name__}: {client.error}."
@@ -155,7 +155,7 @@ def audit(
         return Audit(audited=False, note=note, **result)
     pairs = [*permutations(range(k), 2)]
     best = {(i, j): _best(counts[i], counts[j], first, last) for i, j in pairs}
-    joint = [_joint(map(client.features, each), {*chain(*best.values())}) for each in of_first]
+    joint = [_joint(map(client.features, each), {*chain(*best.values())}) for each in choosing]
     events = {(i, j): _best(joint[i], joint[j], first, last, best[i, j]) for i, j in pairs}
     of_value = [{event for pair in pairs if i in pair for event in events[pair]} for i in range(k)]
     counts = [Counter() for _ in histories]
@@ -245,12 +245,12 @@ def _text(value: Any) -> str:
     return ", ".join(f"{each}*{times}" if times > 1 else each for each, times in runs)
 
 
-def _joint(features: Iterable[set[str]], names_of_all: set[str]) -> Counter[Event]:
-    """Return how many reports have each of these features, and each two of them."""
+def _joint(features: Iterable[set[str]], names: set[str]) -> Counter[Event]:
+    """Return how many reports have each named feature, and each pair of them."""
     events = Counter[Event]()
     for each in features:
-        names = sorted(each & names_of_all)
-        events.update(Event(pair) for pair in combinations_with_replacement(names, 2))
+        pairs = combinations_with_replacement(sorted(each & names), 2)
+        events.update(map(Event, pairs))
     return events
 
 
@@ -260,7 +260,7 @@ def _best(
     """Return the events that promise most for the first of two values, by m reports of each.
 
     The promise is Wilson's lower bound of one count over the upper bound of the other, if n reports
-    have as many. Of events with equal counts one is enough. Events are of these features only.
+    have as many. Of events with equal counts one is returned. `names` restricts their features.
     """
     candidates = [event for event in own if not names or event <= {*names}]
     ends = []
@@ -357,5 +357,7 @@ def _depends_on_start(
     p = observed.sum() / calls.sum()
     if p in (0, 1):
         return False
-    score = float(((observed - calls * p) ** 2 / (calls * p * (1 - p))).sum())
+    score = 0.0  # the deviance, which a few rare events do not blow up as Pearson's statistic
+    for hit, mean in ((observed, calls * p), (calls - observed, calls * (1 - p))):
+        score += 2 * float((hit * np.log(np.maximum(hit, 1) / mean)).sum())
     return log_normal_tail(chi_squared_normal(score, len(hits))) < math.log(error)

@@ -65,8 +65,8 @@ def _parts(name: str, value: Any) -> Iterator[str]:
 
 
 def _of_part(name: str, value: Any, atoms: list[tuple[str, bool]]) -> Iterator[str]:
-    if hasattr(value, "tolist"):  # an array or a number of numpy
-        yield f"{name}.dtype == {value.dtype}"
+    if hasattr(value, "tolist"):  # an array, or a number of numpy
+        yield f"{name}.dtype == {getattr(value, 'dtype', type(value).__name__)}"
         value = value.tolist()
     equal = f"{name} == {shortened(repr(value))}"
     yield equal
@@ -93,11 +93,9 @@ def _of_part(name: str, value: Any, atoms: list[tuple[str, bool]]) -> Iterator[s
 
 def shortened(text: str) -> str:
     """Return a text, or the beginning of a long one and its hash: thousands are kept."""
-    return (
-        text
-        if len(text) <= _LONGEST
-        else f"{text[:80]}… #{crc32(text.encode(errors='replace')):08x}"
-    )
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:80]}… #{crc32(text.encode(errors='replace')):08x}"
 
 
 def _is_small(value: Any) -> bool:

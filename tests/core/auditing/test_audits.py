@@ -20,7 +20,12 @@ from tests.core.auditing.clients import (
 
 from ldprecover import ParameterError
 from ldprecover.auditing import audit
-from ldprecover.auditing.audits import expected_evidence, least_probability
+from ldprecover.auditing.audits import (
+    _Client,
+    _depends_on_start,
+    expected_evidence,
+    least_probability,
+)
 from ldprecover.distributions import binomial_threshold
 
 
@@ -130,6 +135,18 @@ def test_noise_that_is_remembered_is_a_memory() -> None:
 
     result = audit(report, ["a", "b"], 1.0, calls=2_000, restart=answers.clear)
     assert "remembers between calls" in result.note
+
+
+def test_rare_event_is_no_memory() -> None:
+    """In reports that are independent; one in 440 calls comes in a fifth of the audits."""
+
+    def report(value: str) -> str:
+        return "!" if draws.random() < 0.0005 else "."
+
+    client = _Client(report, [["a"]], None, 1)
+    event = frozenset(["report == '!'"])
+    for _ in range(50):
+        assert not _depends_on_start(client, lambda: None, event, 1.0, 1e-6, (0, 4, 8_000))
 
 
 def test_constant_client_is_no_memory() -> None:

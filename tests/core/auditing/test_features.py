@@ -1,5 +1,6 @@
 """What one report shows."""
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ldprecover.auditing.features import features, group_features
         (True, ["report == True"]),
         (b"\x00a", ["report[1] == 97", "type(report) == bytes"]),
         (np.array([1, 2], np.uint8), ["report.dtype == uint8", "report[1] == 2"]),
+        (array("B", [1, 2]), ["report.dtype == array", "report[1] == 2"]),
         ({"b", "a"}, ["sorted(report)[0] == 'a'"]),
         ("", ["len(report) == 0"]),
         (10**400, [f"report.bit_length() == {(10**400).bit_length()}"]),

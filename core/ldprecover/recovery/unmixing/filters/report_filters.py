@@ -58,7 +58,7 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     Dropped are reports that support too many items of a set that too many reports share, for up to
     eight sets; or, without such a set, reports of sizes that are too frequent. With the estimates
     come what malicious reports may have added to the `targets`, or else to the sets. Two passes
-    over clean reports, at most five; memory does not grow with their number. They must be of an
+    over clean reports, at most six; memory does not grow with their number. They must be of an
     oracle that is not `unfit`.
 
     None is dropped if the others would not tell items apart. Raises ParameterError if there are
@@ -103,8 +103,8 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     if estimates is None:
         estimates, passes = _by_sizes(source, tally, sizes)
         if estimates.dropped:
-            passing_sets = [shared for shared in sets if not shared.bins.any()]
-            tested = _still_shared(source, passing_sets if tested else [], z, passes)
+            undropped = [each for each, _ in tested if not each.bins.any()]
+            tested = _still_shared(source, undropped, z, passes)
     raising = [
         (each.items, RaisedSet.of(oracle, hits))
         for each, hits in tested
