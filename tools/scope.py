@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 257_000,
-    "test tokens": 340_200,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 10_800,
-    "columns of the table of rounds": 24,
+    "source tokens": 260_500,
+    "test tokens": 342_000,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 11_450,
+    "columns of the table of rounds": 25,
     "HTTP calls": 31,
-    "commands": 32,
+    "commands": 33,
     "settings": 26,
     "problem types": 40,
-    "words in docs/reference/commands.md": 5_900,
-    "words in docs": 47_600,
+    "words in docs/reference/commands.md": 6_000,
+    "words in docs": 49_100,
 }
 HINTS = {
     "ABOVE": "ABOVE passes: it is within 2 % of a target.",
