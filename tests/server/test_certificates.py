@@ -71,7 +71,7 @@ def test_certificate_as_csv_has_the_columns(server: ServerProcess) -> None:
 
 
 @pytest.mark.both
-@pytest.mark.parametrize(("protocol", "hash_range"), [("oue", None), ("olh", 4)])
+@pytest.mark.parametrize(("protocol", "hash_range"), [("olh", 4)])
 def test_exported_reports_give_the_servers_certificate(
     in_process: InProcess, protocol: str, hash_range: int | None
 ) -> None:

@@ -21,6 +21,8 @@ from ldprecover_cli.audit.client import Client
 
 SOURCES = Path(__file__).parents[2] / "client" / "js" / "src"
 LEAST = 0.6
+
+pytestmark = pytest.mark.statistical
 NODE = """
 import {{ PROTOCOLS }} from "{folder}/protocols.js";
 import {{ systemCrypto, wordsFrom }} from "{folder}/words.js";

@@ -210,6 +210,7 @@ def test_p_values_of_clean_rounds_are_valid_and_no_share_shows(oracle: Frequency
     assert ((np.array(log_p) < math.log(0.05)).sum(axis=0) <= 24).all()
 
 
+@pytest.mark.statistical
 def test_sum_under_linear_hashing_is_valid_with_few_full_reports() -> None:
     """A valid p-value is below 1e-4 in one of 200 rounds with a probability of .02, at most."""
     oracle, f = frequency_oracle("llh", 6.0, 100), np.repeat([1 / 40, 0.0], [40, 60])

@@ -17,6 +17,7 @@ def zipf(oracle: HR | LLH, n: int, *attacks: Attack) -> Round:
     return play(oracle, law, n, *attacks, m=n // 19, tallied=True)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("oracle", "r"),
     [

@@ -121,6 +121,7 @@ def test_reports_are_read_a_few_times(attacks: tuple[Attack, ...], passes: int) 
     assert len(numbers) <= passes
 
 
+@pytest.mark.statistical
 def test_memory_of_the_filters_does_not_grow_with_reports(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
