@@ -151,6 +151,7 @@ class FormCampaign:
     key: str | None = field(default=None, repr=False)
     tickets: Sequence[str] | None = field(default=None, repr=False)
     batch_size: int = BATCH_SIZE
+    secret: bytes | None = field(default=None, repr=False)
 
     def run(self, progress: Progress | Literal["bar"] | None = None) -> tuple[CampaignResult, ...]:
         """Run a `Campaign` on each question of `attacks`; return their results in this order.
@@ -182,6 +183,7 @@ class FormCampaign:
                     self.seed,
                     tickets=tickets,
                     batch_size=self.batch_size,
+                    secret=self.secret,
                 )
                 results.append(campaign.run(progress))
         return tuple(results)

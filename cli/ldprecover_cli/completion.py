@@ -38,13 +38,14 @@ def datasets(incomplete: str) -> list[str]:
 
 
 def rounds(ctx: Any) -> list[str]:
-    """Return "current" and the names of a server's rounds, if it answers within a second."""
+    """Return "current" and a server's names of rounds and forms, if it answers within a second."""
     from ldprecover_client import Client, ClientError, Retries
 
     try:
         with Client(
             ctx.params["url"], timeout=_SECONDS, deadline=_SECONDS, retries=Retries(attempts=1)
         ) as client:
-            return ["current", *(round.name for round in client.rounds())]
+            forms = [form.name for form in client.forms()]
+            return ["current", *(round.name for round in client.rounds()), *forms]
     except (ClientError, KeyError):
         return ["current"]

@@ -1,16 +1,20 @@
 """The client of the server that a command names, and its errors for people."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from ldprecover.items import quoted
 from ldprecover_cli.errors import CommandError, close_to
 from ldprecover_cli.options import CURRENT, Scope
 from ldprecover_cli.output import plain
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, Retries
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 @contextmanager
@@ -35,15 +39,9 @@ def connected(
         except RefusedError as error:
             if error.slug == "unauthorized":
                 raise CommandError(_key_message(key, scope)) from error
-            noun, _, missing = (error.detail or "")[3:].partition(" has the id or name ")
+            _, _, missing = (error.detail or "")[3:].partition(" has the id or name ")
             if missing:
-                listed = client.forms() if noun == "form" else client.rounds()
-                near = close_to(missing.strip("'"), [each.name for each in listed])
-                hint = " (for a form add --form, where a command has it)" if noun == "round" else ""
-                raise CommandError(
-                    f"no {noun} is called {missing}{hint}: "
-                    f"{near or '`ldprecover round list` shows all rounds'}"
-                ) from error
+                raise CommandError(_missing_message(client, missing.strip("'"))) from error
             raise
         except InvalidAnswerError as error:
             raise CommandError(f"{client.url}: {error}; check --url") from error
@@ -76,9 +74,39 @@ def connected_to(
         yield client, ChosenRound(reference, titled(name, round))
 
 
+def round_or_form(
+    reference: str, for_round: Callable[[str], T], for_form: Callable[[str], U]
+) -> T | U:
+    """Return the result of a call for a round; if no round has this id or name, for a form.
+
+    Raises the error of the round if there is no form either.
+    """
+    from ldprecover_client.errors import RefusedError
+
+    try:
+        return for_round(reference)
+    except RefusedError as missing:
+        if missing.slug != "round-not-found":
+            raise
+        try:
+            return for_form(reference)
+        except RefusedError as error:
+            raise (missing if error.slug == "form-not-found" else error) from None
+
+
 def titled(name: str, reference: str) -> str:
     """Return the name of a round, and that it is the current one if it was not named."""
     return f"{plain(name)} (the current one)" if reference == CURRENT else plain(name)
+
+
+def _missing_message(client: "Client", name: str) -> str:
+    """Return the message for a name that no round has, or no form."""
+    forms = {form.name: form for form in client.forms()}
+    if form := forms.get(name):
+        return f"{plain(name)} is a form: name one of its rounds, such as {form.rounds[0].name}"
+    near = close_to(name, [*(round.name for round in client.rounds()), *forms])
+    hint = near or "`ldprecover round list` shows all rounds"
+    return f"no round or form is called {quoted(name)}: {hint}"
 
 
 def _key_message(key: str | None, scope: Scope) -> str:

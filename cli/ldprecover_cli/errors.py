@@ -31,10 +31,9 @@ _HINTS = {
     "name-taken": "choose another, or see `ldprecover round list`",
     "not-found": "check --url: it must be the address of the server's page",
     "no-reports": "`ldprecover sim users` makes some",
-    "round-of-form": "name the form instead, and add --form",
+    "round-of-form": "name the form instead",
     "round-closed": "open another with `ldprecover round open`",
-    "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens "
-    "one; the name of a form needs --form",
+    "round-not-found": "`ldprecover round list` shows all, `ldprecover round open` opens one",
     "round-open": "`ldprecover round close` closes it",
     "proxy": "this is the answer of the proxy that HTTPS_PROXY or ALL_PROXY names",
     "report-key-needed": "give a report key with --key; `ldprecover admin key create --scope "

@@ -19,6 +19,8 @@ _NARROWEST = 4
 _LEAST_LABEL = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
+IN_ORDER = " The items are in the order of the round."
+"""What follows the note on noise."""
 Top = Annotated[int, Option("--top", min=1, help="Show this many items, the most frequent first.")]
 
 

@@ -48,6 +48,15 @@ RoundArgument = Annotated[
         autocompletion=completion.rounds,
     ),
 ]
+RoundOrFormArgument = Annotated[
+    str,
+    Argument(
+        help="Id or name of the round, or of a form for all its rounds; the round opened last when "
+        "absent.",
+        metavar="ROUND|FORM",
+        autocompletion=completion.rounds,
+    ),
+]
 Epsilon = Annotated[
     float, Option(help="Privacy budget of one report, 0.01 to 10; smaller is more private.")
 ]
@@ -70,9 +79,6 @@ ReadAccess = Annotated[
         help="Who may read the results, and so see each perturbed report arrive: anyone, or "
         "holders of an analyst key."
     ),
-]
-IsForm = Annotated[
-    bool, Option("--form", help="The argument is the id or name of a form: take all its rounds.")
 ]
 DatasetName = Annotated[
     str | None,

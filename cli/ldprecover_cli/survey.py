@@ -155,7 +155,6 @@ def survey(
         confirm_opening()
     # Create the file first: a round cannot be opened again.
     opened: Form | RoundStatus | None = None
-    flag = "" if questions is None else " --form"
     file_of_links = new_file(links, 0o600) if links else nullcontext()
     try:
         with connected(url, key) as client, file_of_links as stream:
@@ -176,7 +175,7 @@ def survey(
         if opened is not None:
             note(
                 f"{opened.name} is open, but {links} is not written: `ldprecover admin ticket "
-                f"{opened.name}{flag} --count {tickets}` makes its tickets."
+                f"{opened.name} --count {tickets}` makes its tickets."
             )
         raise
     if json:
@@ -189,7 +188,7 @@ def survey(
     opened_name = plain(opened.name)
     console().print(
         f"{opened_name} is open.\n{link}\n"
-        f"To see its results: ldprecover result frequencies {opened_name}{flag} -o results.csv",
+        f"To see its results: ldprecover result frequencies {opened_name} -o results.csv",
         soft_wrap=True,
     )
 

@@ -171,24 +171,87 @@ def test_form_of_tickets_is_opened_answered_read_closed_and_deleted(
     assert f"up to {100 * plan_form([3, 3], 1.0, 4).gains_chosen[0]:.3g} points" in opened.err
     links = read_links()
     assert links[0]["link"].startswith(f"{server.url}/page/survey.html?form={name}#ticket=")
-    added = on_server(f"admin ticket {name} --form --count 1").succeeds().out.strip()
+    added = on_server(f"admin ticket {name} --count 1").succeeds().out.strip()
     answers = {"Which system?": "macOS", "Which editor?": "vim"}
     for ticket in (*(link["ticket"] for link in links), added):
         Reporter(server.url, form=name, ticket=ticket, ledger=Ledger.in_memory()).report(answers)
-    assert on_server(f"round close {name} --form").out == f"{name} is closed, with 5 reports.\n"
-    on_server(f"result frequencies {name} --form -o results.csv").succeeds()
+    assert on_server(f"round close {name}").out == f"{name} is closed, with 5 reports.\n"
+    on_server(f"result frequencies {name} -o results.csv").succeeds()
     header, *_, other = Path("results.csv").read_text(encoding="utf-8-sig").splitlines()
     assert header.startswith('"question","item","index"')
     assert other.startswith('"Which editor?","other",2,')
-    assert len(on_server(f"result frequencies {name} --form --json").json["rounds"]) == 2
-    assert "--form needs --output" in on_server(f"result frequencies {name} --form").fails(2)
-    missing = on_server(f"result frequencies {name}x --form --json").fails(1)
-    assert missing == f"no form is called '{name}x': did you mean '{name}'?"
+    missing = on_server(f"result frequencies {name}x --json").fails(1)
+    assert missing.startswith(f"no round or form is called '{name}x': did you mean '{name}'")
     for command in ("round close", "round delete -y", "admin ticket --count 1"):
-        assert "(for a form add --form" in on_server(f"{command} {name}").fails(1)
-        assert "name the form instead, and add --form" in on_server(f"{command} {name}-1").fails(1)
-    deleted = on_server(f"round delete {name} --form -y").succeeds().out
-    assert deleted == f"Deleted {name} and its 5 reports.\n"
+        assert "name the form instead" in on_server(f"{command} {name}-1").fails(1)
+    deleted = on_server(f"round delete {name} -y").succeeds().out
+    assert deleted == f"Deleted the form {name} and its 5 reports.\n"
+
+
+def test_form_is_rehearsed_and_read_question_by_question(
+    on_server: Run, server: ServerProcess, form: Path, name: str
+) -> None:
+    """A third question keeps its name when the first two are attacked, and has no reports."""
+    form.write_text(f'{FORM}[[questions]]\nquestion = "Why?"\nitems = ["fun", "other"]\n')
+    on_server(f"survey {form} --name {name}").succeeds()
+    empty = on_server(f"result recover {name}").fails(1)
+    assert empty == "no question of the form has reports; `ldprecover sim users` makes some"
+    assert "Question: Why?\nNo estimates yet" in on_server(f"result frequencies {name}").out
+    line = f"sim attack mga {name} --users 70 --target vim --target macOS --seed 1 --json"
+    sent = on_server(line).json
+    assert [(part["accepted"], part["targets"]) for part in sent["rounds"]] == [
+        (35, ["macOS"]),
+        (35, ["vim"]),
+    ]
+    assert on_server(line).json["duplicates"] == 70
+    first, second, third = on_server(f"result recover {name} -o out.csv").out.split("Question: ")[
+        1:
+    ]
+    assert "macOS" in first
+    assert "emacs" in second
+    assert third == "Why?\n"
+    assert len(Path("out.csv").read_text(encoding="utf-8-sig").splitlines()) == 1 + 3 + 3
+    assert len(on_server(f"result recover {name} --json").json["rounds"]) == 2
+    users = f"sim users {name} --users 800 --seed 1"
+    assert on_server(users).succeeds().out == f"800 genuine users reported to {name}.\n"
+    assert on_server(f"{users} --json").json["duplicates"] == 800
+    with Client(server.url) as client:
+        numbers = [round.n for round in client.form(name).rounds]
+    # Binomial: sd 13.3, six of which are passed less than once in 10^8.
+    assert max(abs(n - 800 / 3 - m) for n, m in zip(numbers, (35, 35, 0), strict=True)) < 80
+    attack = on_server(f"sim attack mga {name} --target other --beta 0.2").succeeds().out
+    assert f"\n{name}-3: " in attack
+    assert f"{name}-1: " not in attack
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("result recover {} --target vim", "--target is for one question: name its round, such as"),
+        ("result alarms {}", " is a form: name one of its rounds, such as"),
+        ("sim users {} --users 5 --dataset fire", "--dataset is for one question"),
+        ("sim users {} --tickets t.txt", "takes no tickets: leave out --tickets"),
+        ("sim attack mga {} --users 5 --target vi", "no item of the round is called 'vi'"),
+        ("send value vim {}", "in this order, as 'A;B': Which system?; Which editor?"),
+        ("send value 'Linux;vi' {}", "Which editor? no item of the round is called 'vi'; did you"),
+    ],
+)
+def test_says_what_a_form_takes(
+    on_server: Run, form: Path, name: str, line: str, message: str
+) -> None:
+    Path("t.txt").write_text(f"{'w' * 22}.{'w' * 22}\n")
+    on_server(f"survey {form} --name {name}").succeeds()
+    result = on_server(line.format(name))
+    assert message in result.error
+    assert f"{name}: 0 reports" in on_server(f"result frequencies {name}").out
+
+
+def test_one_value_of_a_form_is_sent_and_only_once(on_server: Run, form: Path, name: str) -> None:
+    on_server(f"survey {form} --name {name}").succeeds()
+    line = f"send value 'Linux; vim' {name}"
+    assert f"Accepted by round {name}-" in on_server(line).succeeds().out
+    assert "has your report" in on_server(line).fails(1)
+    assert f"{name}: 1 report to 2 questions" in on_server(f"result frequencies {name}").out
 
 
 def test_form_without_tickets_has_one_link(

@@ -6,16 +6,15 @@ import typer
 from typer import Option
 
 from ldprecover.sentences import counted
-from ldprecover_cli.connection import connected_to
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, IsForm, Key, RoundArgument, Url
+from ldprecover_cli.connection import connected_to, round_or_form
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Key, RoundOrFormArgument, Url
 from ldprecover_cli.output import note
 
 
 def ticket(
-    round: RoundArgument = CURRENT,
+    round: RoundOrFormArgument = CURRENT,
     *,
     count: Annotated[int, Option(min=1, max=1_000_000, help="Number of tickets.")],
-    form: IsForm = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
 ) -> None:
@@ -26,10 +25,14 @@ def ticket(
 
     Example: ldprecover admin ticket members --count 1000
 
-    Example: ldprecover admin ticket usage --form --count 1000
+    Example: ldprecover admin ticket usage --count 1000
     """
     with connected_to(round, url, key, scope="admin") as (client, target):
-        mint = client.mint_form_tickets if form else client.mint_tickets
-        for each in mint(target.reference, count):
+        tickets = round_or_form(
+            target.reference,
+            lambda reference: client.mint_tickets(reference, count),
+            lambda reference: client.mint_form_tickets(reference, count),
+        )
+        for each in tickets:
             typer.echo(each)
     note(f"{counted(count, 'ticket')} of {target.title}")

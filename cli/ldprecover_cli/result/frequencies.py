@@ -1,25 +1,33 @@
 """`result frequencies`: the unbiased estimates of a round, or of all rounds of a form."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from ldprecover.sentences import counted
 from ldprecover_cli.connection import connected_to
-from ldprecover_cli.errors import UsageError
-from ldprecover_cli.item_tables import Top, print_items, to_show
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, IsForm, Json, Key, RoundArgument, Url
-from ldprecover_cli.output import console, plain, print_json, print_question
-from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
+from ldprecover_cli.item_tables import IN_ORDER, Top, print_items, to_show
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url
+from ldprecover_cli.output import console, plain, print_question
+from ldprecover_cli.result.questions import results_of, show_results
+from ldprecover_cli.result.table_files import TableFile, check_table_file
+
+if TYPE_CHECKING:
+    from ldprecover_client import Frequencies
+
+_WIDE = 1.959964
+"""Standard errors on each side of a normal 95 % interval."""
 
 
 def frequencies(
-    round: RoundArgument = CURRENT,
+    round: RoundOrFormArgument = CURRENT,
     *,
-    form: IsForm = False,
     top: Top = 20,
     output: TableFile = None,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
 ) -> None:
-    """Show the frequencies as reported, each with its standard error.
+    """Show the frequencies as reported, each with half its 95 % interval.
 
     They are unbiased and not clipped. Malicious reports are in them: `ldprecover result recover`
     corrects them.
@@ -28,29 +36,19 @@ def frequencies(
 
     Example: ldprecover result frequencies cities --output cities.csv
 
-    Example: ldprecover result frequencies usage --form --output usage.csv
+    Example: ldprecover result frequencies usage --output usage.csv
     """
     check_table_file(output)
-    if form and not (output or json):
-        raise UsageError("--form needs --output for the table of all questions, or --json")
     with connected_to(round, url, key) as (client, target):
-        rounds = [each.id for each in client.form(round).rounds] if form else [target.reference]
-        results = [*map(client.frequencies, rounds)]
-    result = results[0]
-    if output is not None:
-        questions = [each.question for each in results for _ in each.items]
-        tables = {
-            name: [cell for each in results for cell in each.columns[name]]
-            for name in result.columns
-        }
-        write_table(output, {**({"question": questions} if form else {}), **tables})
-    if json:
-        print_json({"rounds": results} if form else result)
-    if json or form:
-        return
+        form, results = results_of(client, target.reference, client.frequencies)
+    show = partial(_show_frequencies, top=top)
+    show_results(form, results, target.title, show, output=output, json=json)
+
+
+def _show_frequencies(result: "Frequencies", title: str, top: int) -> None:
     out = console()
     out.print(
-        f"{target.title}: {counted(result.n, 'report')}, {plain(result.protocol)}, epsilon "
+        f"{title}: {counted(result.n, 'report')}, {plain(result.protocol)}, epsilon "
         f"{result.epsilon:g}"
     )
     print_question(out, result.question)
@@ -59,7 +57,7 @@ def frequencies(
         out.print("No estimates yet: the round has no reports.")
         return
     for note in result.notes:
-        out.print(f"Note: {plain(note)}")
+        out.print(f"Note: {plain(note)}{IN_ORDER}")
     if mean := result.mean:
         interval = f"{mean.low:.4g} to {mean.high:.4g}"
         out.print(f"Mean of the users' numbers: {mean.value:.4g} (95 %: {interval}).")
@@ -69,7 +67,7 @@ def frequencies(
         shares,
         {
             "percent": lambda i: f"{100 * shares[i]:.2f}",
-            "± s.e.": lambda i: f"{100 * errors[i]:.2f}",
+            "± 95 %": lambda i: f"{100 * _WIDE * errors[i]:.2f}",
         },
         beside=19,
         top=top,

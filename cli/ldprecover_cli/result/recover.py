@@ -1,6 +1,7 @@
 """`result recover`: a round's frequencies, recovered from poisoned reports."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
@@ -9,7 +10,7 @@ from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import check_items
-from ldprecover_cli.item_tables import Top, noise_note, print_items, to_show
+from ldprecover_cli.item_tables import IN_ORDER, Top, noise_note, print_items, to_show
 from ldprecover_cli.option_values import method_options, number_or_text, support_of
 from ldprecover_cli.options import (
     CURRENT,
@@ -22,12 +23,13 @@ from ldprecover_cli.options import (
     MaliciousModel,
     MethodOptions,
     RecoveryMethod,
-    RoundArgument,
+    RoundOrFormArgument,
     SupportFile,
     Url,
 )
-from ldprecover_cli.output import console, plain, print_json, print_question
-from ldprecover_cli.result.table_files import TableFile, check_table_file, write_table
+from ldprecover_cli.output import console, plain, print_question
+from ldprecover_cli.result.questions import results_of, show_results
+from ldprecover_cli.result.table_files import TableFile, check_table_file
 
 if TYPE_CHECKING:
     from ldprecover_client import Recovered
@@ -45,7 +47,7 @@ _History = Annotated[
 
 
 def recover(
-    round: RoundArgument = CURRENT,
+    round: RoundOrFormArgument = CURRENT,
     *,
     target: KnownTargets = None,
     eta: Eta = "0.2",
@@ -77,28 +79,29 @@ def recover(
     """
     check_table_file(output)
     options, shares = method_options(option), support_of(support)
+    single = {"--target": target, "--support": support, "--history": history, "--canary": canary}
+    of_one = next((name for name, value in single.items() if value), None)
     with connected_to(round, url, key) as (client, chosen):
-        round = chosen.reference
-        if target or canary:
-            items = client.parameters(round).parameters.items
-            check_items([*(target or ()), *(canary or ())], items, round)
-        result = client.recover(
-            round,
-            eta=number_or_text(eta),
-            targets=target or [],
-            method=method,
-            malicious_model=malicious_model,
-            support=shares,
-            options=options,
-            history=history or [],
-            canaries=canary or [],
-        )
-    if output is not None:
-        write_table(output, result.columns)
-    if json:
-        print_json(result)
-    else:
-        _show_recovery(result, chosen.title, top)
+
+        def recovered(round: str) -> "Recovered":
+            if target or canary:
+                items = client.parameters(round).parameters.items
+                check_items([*(target or ()), *(canary or ())], items, round)
+            return client.recover(
+                round,
+                eta=number_or_text(eta),
+                targets=target or [],
+                method=method,
+                malicious_model=malicious_model,
+                support=shares,
+                options=options,
+                history=history or [],
+                canaries=canary or [],
+            )
+
+        form, results = results_of(client, chosen.reference, recovered, of_one)
+    show = partial(_show_recovery, top=top)
+    show_results(form, results, chosen.title, show, output=output, json=json)
 
 
 def _show_recovery(result: "Recovered", title: str, top: int) -> None:
@@ -111,7 +114,7 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
     print_question(out, result.question)
     noise = noise_note(result.notes)
     if noise is not None:
-        out.print(f"Note: {plain(noise)}")
+        out.print(f"Note: {plain(noise)}{IN_ORDER}")
     poisoned, recovered, targets = result.poisoned, result.recovered, set(result.targets)
     conclusions = result.conclusions
     low, high = (conclusions.lower, conclusions.upper) if conclusions else (None, None)

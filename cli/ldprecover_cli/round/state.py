@@ -8,12 +8,11 @@ from typer import Argument
 
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
-from ldprecover_cli.connection import connected, connected_to, titled
+from ldprecover_cli.connection import connected, connected_to, round_or_form, titled
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
-    IsForm,
     Json,
     Key,
     RoundArgument,
@@ -23,13 +22,17 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, joined, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover_client import Client, RoundStatus, RoundSummary
+    from ldprecover_client import Client, Form, RoundStatus, RoundSummary
 
-_OwnRound = Annotated[
+_Own = Annotated[
     str,
-    Argument(help="Id or name of the round.", metavar="ROUND", autocompletion=completion.rounds),
+    Argument(
+        help="Id or name of the round or form.",
+        metavar="ROUND|FORM",
+        autocompletion=completion.rounds,
+    ),
 ]
-"""The round of a command that never takes the current one."""
+"""The round or form of a command that never takes the current round."""
 _SHOWN = 40  # characters of a question in a list
 _OTHER_COLUMNS = 68  # characters of a list beside the name
 
@@ -91,9 +94,8 @@ def show_round(
 
 
 def close_round(
-    round: _OwnRound,
+    round: _Own,
     *,
-    form: IsForm = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -102,10 +104,10 @@ def close_round(
 
     Example: ldprecover round close cities
 
-    Example: ldprecover round close usage --form
+    Example: ldprecover round close usage
     """
     with connected(url, key) as client:
-        status = client.close_form(round) if form else client.close_round(round)
+        status = round_or_form(round, client.close_round, client.close_form)
     if json:
         print_json(status)
     else:
@@ -114,9 +116,8 @@ def close_round(
 
 
 def delete_round(
-    round: _OwnRound,
+    round: _Own,
     *,
-    form: IsForm = False,
     yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -128,30 +129,34 @@ def delete_round(
 
     Example: ldprecover round delete cities --yes
     """
+    from ldprecover_client import Form
+
     with connected(url, key) as client:
-        status = client.form(round) if form else _listed(client, round)
-        title = f"{titled(status.name, round)} and its {counted(status.n, 'report')}"
+        status = _listed(client, round)
+        is_form = isinstance(status, Form)
+        kind = "the form " if is_form else ""
+        title = f"{kind}{titled(status.name, round)} and its {counted(status.n, 'report')}"
         if not yes:
             if sys.stdin is None or not sys.stdin.isatty():
                 raise UsageError("deleting needs --yes without a terminal")
             if not typer.confirm(f"Delete {title}?", err=True):
                 raise CommandError("nothing was deleted")
-        (client.delete_form if form else client.delete_round)(status.id)
+        (client.delete_form if is_form else client.delete_round)(status.id)
     if json:
         print_json({"deleted": status.id})
     else:
         console().print(f"Deleted {title}.")
 
 
-def _listed(client: "Client", reference: str) -> "RoundSummary":
-    """Return a round from the list, which also has rounds whose protocol is not loaded."""
+def _listed(client: "Client", reference: str) -> "RoundSummary | Form":
+    """Return a round from the list, which has those whose protocol is not loaded too; or a form."""
     before = None
     while page := client.rounds(before):
         for summary in page:
             if reference in (summary.id, summary.name, CURRENT):
                 return summary
         before = page[-1].id
-    return client.round(reference)  # raises: the round does not exist
+    return round_or_form(reference, client.round, client.form)
 
 
 def _show(status: "RoundStatus", title: str) -> None:

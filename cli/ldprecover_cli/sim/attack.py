@@ -1,20 +1,22 @@
 """`sim attack`: many simulated malicious users."""
 
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from typer import Argument, Option
 
-from ldprecover.sentences import counted
+from ldprecover.items import label_indices
+from ldprecover.sentences import counted, percent
 from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items, close_to
 from ldprecover_cli.option_values import values_by_name
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url
-from ldprecover_cli.output import joined
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url
+from ldprecover_cli.output import console, joined, plain
 from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
 if TYPE_CHECKING:
-    from ldprecover_client import RoundStatus
+    from ldprecover_attacker import Attack
+    from ldprecover_client import Client, Form, RoundStatus
 
 Beta = Annotated[
     float | None,
@@ -56,7 +58,7 @@ def attack(
             autocompletion=completion.attacks,
         ),
     ] = _ATTACK,
-    round: RoundArgument = CURRENT,
+    round: RoundOrFormArgument = CURRENT,
     *,
     users: Users = None,
     beta: Beta = None,
@@ -80,7 +82,8 @@ def attack(
 ) -> None:
     """Attack a round of yours: send reports of simulated malicious users.
 
-    They go in as any user's reports do.
+    They go in as any user's reports do. Without tickets the users of a form share the questions
+    that have a target, so one target puts all of them into one question.
 
     Example: ldprecover sim attack mga cities --beta 0.05 --target "Denver, CO" --target "Reno, NV"
 
@@ -89,9 +92,11 @@ def attack(
     Example: ldprecover sim attack aa cities --set kind=peaked --set size=3
 
     Example: ldprecover sim attack mga members --targets 3 --tickets stolen.txt
+
+    Example: ldprecover sim attack mga usage --target macOS
     """
-    from ldprecover_attacker import Campaign, attack_options, make_attack
-    from ldprecover_attacker.campaign import round_knowledge
+    from ldprecover_attacker import Campaign, FormCampaign
+    from ldprecover_client import Form
 
     options = _parameters(name, parameters)
     if users is not None and beta is not None:
@@ -99,26 +104,86 @@ def attack(
     ticket_list = read_tickets(tickets)
     if users is None and beta is None and ticket_list is not None:
         users = len(ticket_list)
+    options |= {"input_poisoning": input_poisoning, "attackers": attackers}
+    progress: Literal["bar"] | None = None if json else "bar"
     with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
-        status = run.round
-        m = _share(_BETA if beta is None else beta, status) if users is None else users
+        if isinstance(run.round, Form):
+            form, chosen = run.round, _attacked(run.client, run.round, target)
+        else:
+            form, chosen = None, [(run.round, target)]
+        rounds = [status for status, _ in chosen]
+        m = _share(_BETA if beta is None else beta, run.round) if users is None else users
         check_enough(ticket_list, m)
-        if isinstance(item := options.get("item"), str):
-            check_items([item], status.parameters.items, status.name)
-        labels = _targets(name, target, targets, status, run.seed)
-        options |= {"targets": labels, "input_poisoning": input_poisoning, "attackers": attackers}
-        secret = run_secret(run.seed, "sim attack", status.id, {"attack": name, **options})
-        knows = "share" in attack_options(name) and not input_poisoning and status.n
-        knowledge = round_knowledge(run.client, status, m) if knows else {}
-        attack = make_attack(name, **knowledge | options)
+        goals = [_targets(name, own, targets, status, run.seed) for status, own in chosen]
+        # About as many answer one question: all share those attacked, or tickets assign any.
+        each = m // len(form.rounds if form and ticket_list else rounds) or 1
+        attacks = [
+            _attack(run.client, status, name, options | {"targets": labels}, each)
+            for status, labels in zip(rounds, goals, strict=True)
+        ]
+        plan = {"attack": name, **options, "targets": goals[0] if form is None else goals}
+        secret = run_secret(run.seed, "sim attack", run.round.id, plan)
         # A share of the reports is another number after a part of the run was sent.
         run.print_repeat_options(users=m if users is None else None)
-        campaign = Campaign(run.client, status, attack, m, run.seed, secret=secret, **run.delivery)
-        sent = campaign.run(progress=None if json else "bar")
-    beta = sent.accepted / (status.n + sent.accepted - sent.duplicates)
-    fields = {"attack": name, "targets": labels, "beta": beta} if json else None
-    purpose = f" to raise {joined(labels)}" if labels else ""
-    run.print_sent(sent, "malicious user", purpose, fields)
+        if form is None:
+            campaign = Campaign(
+                run.client, rounds[0], attacks[0], m, run.seed, secret=secret, **run.delivery
+            )
+            sent = [campaign.run(progress)]
+        else:
+            by_question = {str(r.question): a for r, a in zip(rounds, attacks, strict=True)}
+            of_form = FormCampaign(
+                run.client, form, by_question, m, run.seed, secret=secret, **run.delivery
+            )
+            sent = [*of_form.run(progress)]
+    shares = [
+        receipt.accepted / (status.n + receipt.accepted - receipt.duplicates)
+        for status, receipt in zip(rounds, sent, strict=True)
+    ]
+    if form is None:
+        labels = goals[0]
+        purpose = f" to raise {joined(labels)}" if labels else ""
+        fields = {"attack": name, "targets": labels, "beta": shares[0]} if json else None
+        run.print_sent(sent, "malicious user", purpose, fields)
+        return
+    parts = [
+        {"round": status.id, "accepted": receipt.accepted, "targets": labels, "beta": share}
+        for status, receipt, labels, share in zip(rounds, sent, goals, shares, strict=True)
+    ]
+    run.print_sent(sent, "malicious user", "", {"attack": name, "rounds": parts} if json else None)
+    if json:
+        return
+    for status, labels, share in zip(rounds, goals, shares, strict=True):
+        goal = f", to raise {joined(labels)}" if labels else ""
+        console().print(f"{plain(status.name)}: {percent(share)} of its reports{goal}.")
+
+
+def _attacked(
+    client: "Client", form: "Form", target: list[str] | None
+) -> "list[tuple[RoundStatus, list[str] | None]]":
+    """Return the questions of a form that have a target, with theirs; all without targets.
+
+    Raises UsageError for a target that no question has.
+    """
+    rounds = [client.round(each.id) for each in form.rounds]
+    if not target:
+        return [(each, None) for each in rounds]
+    check_items(target, [label for each in rounds for label in each.items], rounds[0].name)
+    own = [[t for t in target if t in label_indices(each.items, [t])] for each in rounds]
+    return [(each, labels) for each, labels in zip(rounds, own, strict=True) if labels]
+
+
+def _attack(
+    client: "Client", status: "RoundStatus", name: str, options: dict[str, Any], m: int
+) -> "Attack":
+    """Return the attack that m users send to a round, with what they know of it."""
+    from ldprecover_attacker import attack_options, make_attack
+    from ldprecover_attacker.campaign import round_knowledge
+
+    if isinstance(item := options.get("item"), str):
+        check_items([item], status.parameters.items, status.name)
+    knows = "share" in attack_options(name) and not options["input_poisoning"] and status.n
+    return make_attack(name, **(round_knowledge(client, status, m) if knows else {}) | options)
 
 
 def _parameters(name: str, texts: list[str] | None) -> dict[str, Any]:
@@ -171,7 +236,7 @@ def _targets(
     return [items[i] for i in draw_targets(len(items), max(1, number), seed)]
 
 
-def _share(beta: float, status: "RoundStatus") -> int:
+def _share(beta: float, status: "RoundStatus | Form") -> int:
     """Return the number of malicious users for a share of all. Raises UsageError if it is 0."""
     from ldprecover_experiments.simulation.parameters import malicious_users
 

@@ -3,7 +3,7 @@
 import hmac
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from ldprecover.sentences import counted
-from ldprecover_cli.connection import connected, titled
+from ldprecover_cli.connection import connected, round_or_form, titled
 from ldprecover_cli.options import CURRENT
 from ldprecover_cli.output import JsonObject, console, note, plain, print_json
 from ldprecover_cli.signals import end_on_signals
@@ -19,7 +19,7 @@ from ldprecover_cli.sim.ticket_files import check_access, explain_used_keys
 
 if TYPE_CHECKING:
     from ldprecover_attacker import CampaignResult
-    from ldprecover_client import BulkReceipt, Client, Retries, RoundStatus
+    from ldprecover_client import BulkReceipt, Client, Form, Retries, RoundStatus
 
 RunSeed = Annotated[
     int | None,
@@ -39,13 +39,13 @@ _SEED_BITS = 128
 
 @dataclass(frozen=True)
 class Run:
-    """A run of simulated users on a round: its client, tickets and seed.
+    """A run of simulated users on a round or form: its client, tickets and seed.
 
     `delivery` has the options of `submit_reports` that deliver its reports.
     """
 
     client: "Client"
-    round: "RoundStatus"
+    round: "RoundStatus | Form"
     reference: str
     seed: int
     _: KW_ONLY
@@ -67,15 +67,22 @@ class Run:
 
     def print_sent(
         self,
-        sent: "BulkReceipt | CampaignResult",
+        sent: "Sequence[BulkReceipt | CampaignResult]",
         user: str,
         purpose: str,
         fields: JsonObject | None,
     ) -> None:
-        """Print how many reports were sent: as JSON with these fields, or as a sentence."""
-        accepted, duplicates = sent.accepted, sent.duplicates
+        """Print how many reports were sent: as JSON with these fields, or as a sentence.
+
+        `sent` has a receipt for each round.
+        """
+        from ldprecover_client import Form
+
+        accepted = sum(receipt.accepted for receipt in sent)
+        duplicates = sum(receipt.duplicates for receipt in sent)
         if fields is not None:
-            counts = {"round": self.round.id, "accepted": accepted, "duplicates": duplicates}
+            kind = "form" if isinstance(self.round, Form) else "round"
+            counts = {kind: self.round.id, "accepted": accepted, "duplicates": duplicates}
             print_json(counts | {"seed": str(self.seed)} | fields)
             return
         title = titled(self.round.name, self.reference)
@@ -126,7 +133,7 @@ def sending(
     wait: bool,
     seed: int | None,
 ) -> Iterator[Run]:
-    """Yield a run on a round. Signals end it cleanly.
+    """Yield a run on a round or form. Signals end it cleanly.
 
     Without a key a submission has one report, as an open round takes them. Raises UsageError if the
     round needs tickets that are missing, or takes no tickets.
@@ -140,7 +147,7 @@ def sending(
         explain_used_keys(tickets),
         connected(url, key, scope="report", retries=retries) as client,
     ):
-        status = client.round(round)
+        status = round_or_form(round, client.round, client.form)
         check_access(status, tickets)
         run_seed = secrets.randbits(_SEED_BITS) if seed is None else seed
         yield Run(client, status, round, run_seed, is_seed_drawn=seed is None, delivery=delivery)

@@ -12,13 +12,13 @@ from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.option_values import read_lines
 
 if TYPE_CHECKING:
-    from ldprecover_client import Round
+    from ldprecover_client import Form, Round
 
 Tickets = Annotated[
     Path | None,
     Option(
-        help="For a round of tickets: text file with one ticket a line, one for each user, or "
-        "the links of `ldprecover survey`. Without --users, every ticket has a user.",
+        help="For a round or form of tickets: text file with one ticket a line, one for each user, "
+        "or the links of `ldprecover survey`. Without --users, every ticket has a user.",
         metavar="FILE",
     ),
 ]
@@ -66,15 +66,18 @@ def check_enough(tickets: tuple[str, ...] | None, users: int) -> None:
         raise UsageError(f"{counted(users, 'user')} need {users:,} tickets, not {len(tickets):,}")
 
 
-def check_access(round: "Round", tickets: tuple[str, ...] | None) -> None:
-    """Raise UsageError if the round needs tickets and has none, or takes none and has some."""
-    if round.access == "ticket" and tickets is None:
+def check_access(round: "Round | Form", tickets: tuple[str, ...] | None) -> None:
+    """Raise UsageError if a round or form needs tickets that are missing, or takes no tickets."""
+    from ldprecover_client import Form
+
+    access = round.assign if isinstance(round, Form) else round.access
+    if access == "ticket" and tickets is None:
         raise UsageError(
             f"{round.name} accepts only reports with tickets: `ldprecover admin ticket "
             f"{round.name} --count N > FILE` makes some, and --tickets FILE sends one report "
             "under each"
         )
-    if round.access != "ticket" and tickets is not None:
+    if access != "ticket" and tickets is not None:
         raise UsageError(f"{round.name} takes no tickets: leave out --tickets")
 
 

@@ -1,5 +1,7 @@
 """`sim users`: many simulated genuine users."""
 
+from typing import Literal
+
 from ldprecover.items import label_key, quoted
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.options import (
@@ -11,7 +13,7 @@ from ldprecover_cli.options import (
     Encoding,
     Json,
     Key,
-    RoundArgument,
+    RoundOrFormArgument,
     Url,
 )
 from ldprecover_cli.output import note
@@ -20,7 +22,7 @@ from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
 
 def users(
-    round: RoundArgument = CURRENT,
+    round: RoundOrFormArgument = CURRENT,
     *,
     users: Users = None,
     dataset: DatasetName = None,
@@ -36,13 +38,16 @@ def users(
 ) -> None:
     """Send the reports of simulated, honest users.
 
-    Their values follow a data set. Without one, every item is equally likely.
+    Their values follow a data set. Without one, every item is equally likely. Each user of a form
+    answers one question, and has its item k with a weight of 1/k.
 
     Example: ldprecover sim users cities --dataset cities --users 100000
 
     Example: ldprecover sim users members --tickets tickets.txt
+
+    Example: ldprecover sim users usage --tickets links.csv
     """
-    from ldprecover_client import Population, load_dataset
+    from ldprecover_client import Form, FormPopulation, Population, load_dataset
 
     if users is None and tickets is None:
         raise UsageError("give the number of genuine users with --users")
@@ -54,7 +59,25 @@ def users(
     data = None
     if dataset is not None:
         data = load_dataset(dataset, column, encoding=encoding, as_is=as_is)
+    progress: Literal["bar"] | None = None if json else "bar"
     with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
+        if isinstance(run.round, Form):
+            if data is not None:
+                raise UsageError(
+                    "--dataset is for one question, and users answer a form: leave it out"
+                )
+            weights = [[1 / k for k in range(1, each.domain_size + 1)] for each in run.round.rounds]
+            people = [Population(each, n, seed=run.seed + i) for i, each in enumerate(weights)]
+            run.print_repeat_options()
+            receipts = FormPopulation(people).report_to(
+                run.client,
+                run.round,
+                progress=progress,
+                secret=run_secret(run.seed, "sim users", run.round.id, {}),
+                **run.delivery,
+            )
+            run.print_sent(receipts, "genuine user", "", {} if json else None)
+            return
         if data is not None:
             users_by_key = dict(zip(map(label_key, data.items), data.counts.tolist(), strict=True))
             counts = [users_by_key.pop(label_key(item), 0) for item in run.round.parameters.items]
@@ -72,9 +95,9 @@ def users(
         sent = population.report_to(
             run.client,
             run.round,
-            progress=None if json else "bar",
+            progress=progress,
             secret=run_secret(run.seed, "sim users", run.round.id, {"counts": counts}),
             **run.delivery,
         )
     fields = {"true_counts": population.counts.tolist()} if json else None
-    run.print_sent(sent, "genuine user", "", fields)
+    run.print_sent([sent], "genuine user", "", fields)

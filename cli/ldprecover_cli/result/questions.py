@@ -1,0 +1,91 @@
+"""The results of a round, or of every question of a form."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ldprecover.sentences import counted
+from ldprecover_cli.connection import round_or_form
+from ldprecover_cli.errors import CommandError, UsageError
+from ldprecover_cli.output import console, plain, print_json
+from ldprecover_cli.result.table_files import write_table
+
+if TYPE_CHECKING:
+    from ldprecover_client import Client, Form, Frequencies, Recovered
+
+R = TypeVar("R", "Frequencies", "Recovered")
+
+
+def results_of(
+    client: "Client", reference: str, result_of: Callable[[str], R], of_one: str | None = None
+) -> tuple["Form | None", list[R | None]]:
+    """Return the form, or None for a round, and the result of each round.
+
+    A round of a form without reports has None where `result_of` refuses it. Raises CommandError if
+    all have, and UsageError for a form with `of_one`, an option that belongs to one round.
+    """
+
+    def of_form(reference: str) -> tuple["Form", list[R | None]]:
+        form = client.form(reference)
+        if of_one:
+            name = plain(form.rounds[0].name)
+            raise UsageError(f"{of_one} is for one question: name its round, such as {name}")
+        return form, [_unless_empty(round.id, result_of) for round in form.rounds]
+
+    def of_round(reference: str) -> tuple[None, list[R | None]]:
+        return None, [result_of(reference)]
+
+    form, results = round_or_form(reference, of_round, of_form)
+    if not any(results):
+        raise CommandError("no question of the form has reports; `ldprecover sim users` makes some")
+    return form, results
+
+
+def _unless_empty(round_id: str, result_of: Callable[[str], R]) -> R | None:
+    from ldprecover_client import RefusedError
+
+    try:
+        return result_of(round_id)
+    except RefusedError as error:
+        if error.slug != "no-reports":
+            raise
+        return None
+
+
+def show_results(
+    form: "Form | None",
+    results: Sequence[R | None],
+    title: str,
+    show: Callable[[R, str], None],
+    *,
+    output: Path | None,
+    json: bool,
+) -> None:
+    """Write the results to a file, then print them as JSON or with `show(result, title)`.
+
+    Those of a form are one table with the column `question`, and `rounds` of one JSON object.
+    """
+    known = [each for each in results if each is not None]
+    if output is not None:
+        columns = {
+            name: [cell for each in known for cell in each.columns[name]]
+            for name in known[0].columns
+        }
+        questions = [each.question for each in known for _ in each.items]
+        write_table(output, {**({"question": questions} if form else {}), **columns})
+    if json:
+        print_json({"rounds": known} if form else known[0])
+    elif form is None:
+        show(known[0], title)
+    else:
+        out = console()
+        number = counted(len(form.rounds), "question")
+        out.print(f"{title}: {counted(form.n, 'report')} to {number}, one a person")
+        for round, result in zip(form.rounds, results, strict=True):
+            out.print()
+            if result is None:
+                out.print(
+                    f"{plain(round.name)}: 0 reports\nQuestion: {plain(round.question or '')}"
+                )
+            else:
+                show(result, plain(round.name))
