@@ -77,20 +77,30 @@ def plan(
             "percentage points. With it --error may be absent too."
         ),
     ] = None,
+    change: Annotated[
+        float | None,
+        Option(
+            help="Rise of one item between two such rounds that must be seen: 0.03 is 3 "
+            "percentage points. With it --error may be absent too."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Compute the users, privacy and error of a round before you open it.
 
     Give all but one of --domain-size, --users, --epsilon and --error. It computes the fourth for
-    every protocol, the largest gain of an attacker, and the lead whose certificate the attacker
-    cannot prevent. It contacts no server. With --lead alone the round has 102 items and 100,000
-    users. Several --domain-size are the questions of a form, in the order of the table.
+    every protocol, the largest gain of an attacker, the lead whose certificate the attacker cannot
+    prevent, and the least change between two such rounds that is seen. It contacts no server. With
+    --lead alone the round has 102 items and 100,000 users. Several --domain-size are the questions
+    of a form, in the order of the table.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 
     Example: ldprecover plan --domain-size 102 --users 100000 --error 0.005 --sum-of 10 --beta 0.01
 
     Example: ldprecover plan --lead 0.05 --malicious-share 0.01
+
+    Example: ldprecover plan --domain-size 6 --epsilon 1 --change 0.03
 
     Example: ldprecover plan --domain-size 102 --users 100000 --epsilon 1 --gain 0.01 --json
 
@@ -114,9 +124,10 @@ def plan(
         beta=beta,
         gain=gain,
         lead=lead,
+        change=change,
     )
     if len(sizes) > 1:
-        if error or frequency or gain or lead or protocol or sum_of > 1:
+        if error or frequency or gain or lead or change or protocol or sum_of > 1:
             raise UsageError(
                 "several --domain-size plan a form, from --users and --epsilon, and perhaps "
                 "--targets and --malicious-share"

@@ -20,6 +20,8 @@ from ldprecover.protocols import FrequencyOracle
 from ldprecover.reports.tally import Tally
 from ldprecover.types import FloatArray, Int64Array
 
+__all__ = ["Changes", "least_change"]
+
 People = Literal["sample", "same"]
 Word = Literal["rose", "fell", "not_proven"]
 WORDS: tuple[Word, ...] = ("fell", "not_proven", "rose")

@@ -21,6 +21,7 @@ class PlanParameters(Message):
     beta: float | None
     gain: float | None
     lead: float | None
+    change: float | None
 
 
 class PlannedProtocol(Message):
@@ -57,6 +58,10 @@ class PlannedProtocol(Message):
     safe_lead: float | None = Field(
         description="The least lead of one estimate over another that a certificate at 95 % proves "
         "if a share beta of the reports is malicious; null if it proves none."
+    )
+    least_change: float | None = Field(
+        description="The least rise of one item between two such rounds that is seen with "
+        "probability .8; null if none is."
     )
     attacker_success_rate: float | None = Field(
         description="The probability that whoever sees one report guesses its user's item; a blind "

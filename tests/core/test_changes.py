@@ -137,7 +137,7 @@ def test_no_change_is_called_more_often_than_the_error() -> None:
         before, after = (tally_sampler(oracle).population_tally(f, k, rng) for k in (n, m))
         words = Changes(oracle, before, after).words(is_attacked=False)
         called += any(word != "not_proven" for word in words)
-    print("called", called)
+
     assert called <= stats.binom.isf(FALSE_ALARM, 500, 0.05)
     assert called >= stats.binom.ppf(FALSE_ALARM, 500, 0.03)
 
@@ -161,7 +161,7 @@ def test_attacks_certify_no_change_that_is_none() -> None:
             tallies.append(honest + Tally.of(oracle, crafted) if fakes else honest)
         words = Changes(oracle, *tallies).words(is_attacked=True)
         called += any(word != "not_proven" for word in words)
-    print("certified", called)
+
     assert called <= stats.binom.isf(FALSE_ALARM, 300, 0.05)
 
 
@@ -178,12 +178,12 @@ def test_the_least_change_is_seen_in_four_of_five_pairs(protocol: str) -> None:
     before = np.full(d, 1 / d)
     after = np.full(d, (1 - 1 / d - change) / (d - 1))
     after[0] = 1 / d + change
-    seen = 0
+    risen = 0
     for _ in range(1000):
         tallies = (tally_sampler(oracle).population_tally(f, n, rng) for f in (before, after))
-        seen += Changes(oracle, *tallies).words(is_attacked=False)[0] == "rose"
-    print(protocol, change, seen)
-    assert abs(seen / 1000 - 0.8) <= stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(0.16 / 1000)
+        risen += Changes(oracle, *tallies).words(is_attacked=False)[0] == "rose"
+
+    assert abs(risen / 1000 - 0.8) <= stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(0.16 / 1000)
 
 
 def test_least_changes_shrink_with_reports_and_have_a_bound() -> None:

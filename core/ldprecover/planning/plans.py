@@ -39,8 +39,9 @@ class PlannedRound:
     report supports at most h. h is r, or the size of a report if that is fixed and less. `unseen`
     is the most that at most 20 of these gain while no test of the stored reports sees an attack.
     `safe_lead` is the least lead, as a frequency, whose certificate they cannot prevent; None if no
-    lead is safe. `attacker_success_rate` is the probability that whoever sees a report guesses its
-    user's item; a blind guess has 1/d.
+    lead is safe. `least_change` is the least rise of an item between two such rounds that is seen
+    in 80 %; None if no rise is. `attacker_success_rate` is the probability that whoever sees a
+    report guesses its user's item; a blind guess has 1/d.
     """
 
     protocol: str
@@ -61,6 +62,7 @@ class PlannedRound:
     gain: float | None = None
     unseen: UnseenGain | None = None
     safe_lead: float | None = None
+    least_change: float | None = None
     attacker_success_rate: float | None = None
 
     def __repr__(self) -> str:
@@ -152,7 +154,14 @@ class Plan:
             "named."
         )
         more = [] if self.if_stored == best.protocol else [other]
-        return (error, str(self.accuracy), *best.sentences, *more, *refusals)
+        change = (
+            "no change of an item is seen."
+            if best.least_change is None
+            else f"a rise of an item by {points(best.least_change)} points is seen with "
+            "probability .8."
+        )
+        between = f"Between two such rounds {change}"
+        return (error, str(self.accuracy), between, *best.sentences, *more, *refusals)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in the form of JSON."""
@@ -283,7 +292,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         standard_error = request.error_of(oracle, users)
     except ParameterError as error:
         return PlannedRound(protocol=protocol, own={}, reason=str(error))
-    d = oracle.domain_size
+    d, change = oracle.domain_size, request.least_change_of(oracle, users)
     r = min(request.targets_of(d), d - 1)
     costs = candidate(oracle, users, r)  # the gain is in units of beta
     beta = request.share if request.gain is None else min(1.0, request.gain / costs.gain)
@@ -308,6 +317,7 @@ def _round(request: PlanRequest, protocol: str) -> PlannedRound:
         gain=beta * costs.gain,
         unseen=unseen_gain(oracle, users, min(r, ITEMS[-1]), beta),
         safe_lead=request.leads_of(oracle, users).least_safe(beta),
+        least_change=None if change > 1 else change,
         attacker_success_rate=costs.attacker_success_rate,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ldprecover._checks import check_real, check_whole
+from ldprecover.changes import least_change
 from ldprecover.errors import ParameterError
 from ldprecover.estimation.estimates import partial_sum_variance
 from ldprecover.items import whole
@@ -22,7 +23,7 @@ from ldprecover.protocols import (
 _TARGETS = 10  # default number of targets, as in the paper (VI-A)
 _BETA = 0.05  # default share of malicious users, as in the paper (VI-A)
 
-_ABOVE = ("error", "gain", "lead")  # 0
+_ABOVE = ("error", "gain", "lead", "change")  # 0
 
 Unknown = Literal["domain_size", "users", "epsilon", "error"]
 _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
@@ -32,7 +33,7 @@ _UNKNOWNS: tuple[Unknown, ...] = ("domain_size", "users", "epsilon", "error")
 class PlanRequest:
     """Three of items, users, epsilon and error, and the attack to plan for. The fourth is solved.
 
-    With a `lead` the error may be missing too: the lead alone then determines the other.
+    With a `lead` or a `change` the error may be missing too: these then determine the other.
 
     `domain_size` is 2 to 100,000 items, `users` 1 to 10^12 with one report each, and `epsilon` 0.01
     to 10. `error`, above 0 and at most 1, is the standard error of the sum of `sum_of` items that
@@ -45,6 +46,9 @@ class PlanRequest:
     `lead`, above 0 and at most 1, is a difference of two estimates. The round's certificate must
     prove that the first item is ahead, with 95 % confidence, if a share beta of its reports is
     malicious.
+
+    `change`, above 0 and at most 1, is a rise of one item between two such rounds, which must be
+    seen with probability .8: see `changes.least_change`.
 
     Raises ParameterError.
 
@@ -62,10 +66,12 @@ class PlanRequest:
     beta: float | None = None
     gain: float | None = None
     lead: float | None = None
+    change: float | None = None
 
     def __post_init__(self) -> None:
         missing = [name for name in _UNKNOWNS if getattr(self, name) is None]
-        if self.lead is not None and len(missing) > 1 and self.error is None:
+        has_goal = self.lead is not None or self.change is not None
+        if has_goal and len(missing) > 1 and self.error is None:
             missing.remove("error")
         if len(missing) != 1:
             problem = "all are given" if not missing else f"{' and '.join(missing)} are missing"
@@ -82,6 +88,7 @@ class PlanRequest:
             "error": (0.0, 1.0),
             "gain": (0.0, 1e6),
             "lead": (0.0, 1.0),
+            "change": (0.0, 1.0),
         }
         for name, (low, high) in ranges.items():
             if (value := getattr(self, name)) is None:
@@ -102,17 +109,23 @@ class PlanRequest:
         return next(name for name in _UNKNOWNS if getattr(self, name) is None)
 
     def meets(self, oracle: FrequencyOracle, users: int) -> bool:
-        """Return whether this many users give the requested error and protect the requested lead.
+        """Return whether this many users give the error, show the change and protect the lead.
 
         Raises ParameterError.
         """
         if self.error is not None and self.error_of(oracle, users) > self.error:
+            return False
+        if self.change is not None and self.least_change_of(oracle, users) > self.change:
             return False
         return self.lead is None or self.leads_of(oracle, users).is_safe(self.lead, self.share)
 
     def leads_of(self, oracle: FrequencyOracle, users: int) -> Leads:
         """Return the leads of items in a round of this many users. Raises ParameterError."""
         return Leads(oracle, users, self.frequency if self.sum_of == 1 else None)
+
+    def least_change_of(self, oracle: FrequencyOracle, users: int) -> float:
+        """Return the least change between two rounds of this many users that is seen."""
+        return least_change(oracle, users, self.frequency if self.sum_of == 1 else None)
 
     @property
     def share(self) -> float:

@@ -36,7 +36,7 @@ def solve(request: PlanRequest, protocol: str) -> tuple[FrequencyOracle, int]:
     oracle = frequency_oracle(protocol, epsilon, d)
     if users is None:
         return oracle, _least_users(request, oracle)
-    _check_lead(request, oracle, users)
+    _check_goals(request, oracle, users)
     return oracle, users
 
 
@@ -47,15 +47,11 @@ def _least_users(request: PlanRequest, oracle: FrequencyOracle) -> int:
         if ratio > math.sqrt(MAX_USERS):  # the square of the ratio may overflow
             raise ParameterError(f"more than {MAX_USERS:g} users are needed")
         least = max(1, math.ceil(ratio**2))
-    if request.lead is None:
+    if request.lead is None and request.change is None:
         return least
-    _check_lead(request, oracle, MAX_USERS)
-    lead, share = request.lead, request.share
-
-    def is_safe(users: int) -> bool:
-        return request.leads_of(oracle, users).is_safe(lead, share)
-
-    return bisect_left(range(MAX_USERS), True, lo=least, key=is_safe)
+    _check_goals(request, oracle, MAX_USERS)
+    users = range(MAX_USERS)
+    return bisect_left(users, True, lo=least, key=lambda n: request.meets(oracle, n))
 
 
 def _least_epsilon(request: PlanRequest, protocol: str, d: int, users: int) -> FrequencyOracle:
@@ -68,7 +64,7 @@ def _least_epsilon(request: PlanRequest, protocol: str, d: int, users: int) -> F
     steps = [min(MAX_EPSILON, MIN_EPSILON * ratio**i) for i in range(_STEPS)] + [MAX_EPSILON]
     first = next((i for i, epsilon in enumerate(steps) if enough(epsilon)), None)
     if first is None:
-        _check_lead(request, frequency_oracle(protocol, MAX_EPSILON, d), users)
+        _check_goals(request, frequency_oracle(protocol, MAX_EPSILON, d), users)
         raise ParameterError(f"no epsilon up to {MAX_EPSILON:g} is enough")
     if first == 0:
         return frequency_oracle(protocol, MIN_EPSILON, d)
@@ -84,7 +80,7 @@ def _most_items(request: PlanRequest, protocol: str, users: int, epsilon: float)
     if enough(MAX_DOMAIN_SIZE):
         return frequency_oracle(protocol, epsilon, MAX_DOMAIN_SIZE)
     if not enough(low):
-        _check_lead(request, frequency_oracle(protocol, epsilon, low), users)
+        _check_goals(request, frequency_oracle(protocol, epsilon, low), users)
         raise ParameterError(f"even {low} items are too many")
     high = MAX_DOMAIN_SIZE
     while high - low > 1:
@@ -93,8 +89,18 @@ def _most_items(request: PlanRequest, protocol: str, users: int, epsilon: float)
     return frequency_oracle(protocol, epsilon, low)
 
 
-def _check_lead(request: PlanRequest, oracle: FrequencyOracle, users: int) -> None:
-    """Raise ParameterError, with what is safe instead, unless the requested lead is safe."""
+def _check_goals(request: PlanRequest, oracle: FrequencyOracle, users: int) -> None:
+    """Raise ParameterError, with what is possible, unless change and lead are seen and safe."""
+    setting = (
+        f"at epsilon {number(oracle.epsilon)} with {oracle.domain_size:,} items and {users:,} users"
+    )
+    if request.change is not None:
+        least_seen = request.least_change_of(oracle, users)
+        if least_seen > request.change:
+            larger = "no change is" if least_seen > 1 else f"one of {points(least_seen)} points is"
+            raise ParameterError(
+                f"a change of {points(request.change)} points is not seen, {setting}: {larger}"
+            )
     if request.lead is None:
         return
     leads = request.leads_of(oracle, users)
@@ -113,6 +119,5 @@ def _check_lead(request: PlanRequest, oracle: FrequencyOracle, users: int) -> No
     )
     raise ParameterError(
         f"a lead of {points(request.lead)} points is not safe from {percent(request.share)} "
-        f"malicious reports, at epsilon {number(oracle.epsilon)} with {oracle.domain_size:,} items "
-        f"and {users:,} users: {bearable}; {least}"
+        f"malicious reports, {setting}: {bearable}; {least}"
     )

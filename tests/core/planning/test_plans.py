@@ -160,12 +160,13 @@ def test_plan_is_json() -> None:
 
 def test_plan_in_sentences() -> None:
     request = PlanRequest(domain_size=10, users=1, epsilon=1.0, targets=1)
-    error, accuracy, *attack = plan(request, ["oue"]).sentences
+    error, accuracy, change, *attack = plan(request, ["oue"]).sentences
     assert error == (
         "Take oue: with 1 user, 10 items and epsilon 1 the standard error of an estimate is 194 "
         "points, so it is within ± 381 at 95 %; all estimates together are within ± 607."
     )
     assert accuracy.startswith("With 1 person each share is ± 380 points (95 %)")
+    assert change == "Between two such rounds no change of an item is seen."
     assert attack == [
         "With oue 5 % malicious users raise the estimates of one target by up to 15.8 points.",
         (
@@ -179,7 +180,7 @@ def test_plan_in_sentences() -> None:
     assert "the standard error of the sum of 4 estimates" in sums[0]
     assert any(each.startswith("Not with hr: hr lacks a law") for each in sums)
     histogram = plan(PlanRequest(domain_size=490, users=10**6, epsilon=1.0), ["llh"]).sentences
-    assert histogram[4].startswith("A lead of 22.3 points is safe")
+    assert histogram[5].startswith("A lead of 22.3 points is safe")
     assert histogram[-1].startswith("The tally of llh is the histogram of its reports")
     every = plan(PlanRequest(domain_size=490, users=10**6, epsilon=1.0)).sentences
     assert every[-1] == (

@@ -92,9 +92,19 @@ async def get_plan(
             "malicious reports. With it the error may be absent too.",
         ),
     ] = None,
+    change: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            le=1,
+            **Finite,
+            description="A rise of one item between two such rounds that is seen with probability "
+            ".8. With it the error may be absent too.",
+        ),
+    ] = None,
 ) -> Response:
-    """Plan a round: give all but one of domain_size, users, epsilon and error; or a lead for the
-    error.
+    """Plan a round: give all but one of domain_size, users, epsilon and error; or a lead or a
+    change for the error.
     """
     plan_request = PlanRequest(
         domain_size=domain_size,
@@ -107,6 +117,7 @@ async def get_plan(
         beta=beta,
         gain=gain,
         lead=lead,
+        change=change,
     )
     return Response(
         await caller.run(_planned, plan_request, protocol), media_type="application/json"
