@@ -65,18 +65,18 @@ def show_results(
 
     Those of a form are one table with the column `question`, and `rounds` of one JSON object.
     """
-    known = [each for each in results if each is not None]
+    answers = [each for each in results if each is not None]
     if output is not None:
         columns = {
-            name: [cell for each in known for cell in each.columns[name]]
-            for name in known[0].columns
+            name: [cell for each in answers for cell in each.columns[name]]
+            for name in answers[0].columns
         }
-        questions = [each.question for each in known for _ in each.items]
+        questions = [each.question for each in answers for _ in each.items]
         write_table(output, {**({"question": questions} if form else {}), **columns})
     if json:
-        print_json({"rounds": known} if form else known[0])
+        print_json({"rounds": answers} if form else answers[0])
     elif form is None:
-        show(known[0], title)
+        show(answers[0], title)
     else:
         out = console()
         number = counted(len(form.rounds), "question")
