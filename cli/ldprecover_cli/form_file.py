@@ -18,6 +18,7 @@ class _FormFile(StrictModel):
     name: str = ""
     title: str = ""
     thanks: str = ""
+    language: str = ""
     epsilon: float = 1.0
     users: int = 0
     tickets: int = 0

@@ -73,6 +73,12 @@ Thanks = Annotated[
     str | None,
     Option(help="What the survey says after a report, at most 300 characters.", metavar="TEXT"),
 ]
+Language = Annotated[
+    str | None,
+    Option(
+        help="Language of the survey and its answers, as `de`; else the browser's.", metavar="TAG"
+    ),
+]
 ReadAccess = Annotated[
     Literal["public", "key"],
     Option(

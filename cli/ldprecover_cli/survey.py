@@ -20,6 +20,7 @@ from ldprecover_cli.options import (
     ExpectedUsers,
     Json,
     Key,
+    Language,
     Question,
     ReadAccess,
     Thanks,
@@ -63,6 +64,7 @@ def survey(
     question: Question = None,
     title: Title = None,
     thanks: Thanks = None,
+    language: Language = None,
     name: Annotated[str | None, Option(help="Name of the round or form.", metavar="NAME")] = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
@@ -101,8 +103,9 @@ def survey(
     noise exceeds the average share. The round cannot be changed later.
 
     A TOML file is a form: each person answers one of its `questions`, tables with question, items,
-    file, column and encoding. Its other keys are name, title, thanks, epsilon, users, tickets,
-    shuffle and read_access; the options replace them. With tickets, these assign the questions.
+    file, column and encoding. Its other keys are name, title, thanks, language, epsilon, users,
+    tickets, shuffle and read_access; the options replace them. With tickets, these assign the
+    questions.
 
     Example: ldprecover survey products.csv --question "Which of these did you buy last?"
 
@@ -140,7 +143,8 @@ def survey(
             note(f"{i + 1}. {each['question']}")
         note_items(each["items"])
         note(accuracies[i])
-        each |= {"thanks": thanks, "protocol": plan.rounds[i].protocol, "epsilon": epsilon}
+        each |= {"thanks": thanks, "language": language, "epsilon": epsilon}
+        each["protocol"] = plan.rounds[i].protocol
         each["read_access"] = read_access
     if len(rounds) > 1:
         assigned = "the ticket assigns it" if links else "each device draws it, so attackers choose"

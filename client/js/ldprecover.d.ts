@@ -94,6 +94,8 @@ export interface Round {
   readonly question: string | null;
   readonly title: string | null;
   readonly thanks: string | null;
+  /** The language of these texts and the items, a BCP 47 tag; null for unknown. */
+  readonly language: string | null;
   readonly thresholds: Readonly<Record<string, bigint>>;
 }
 
@@ -108,6 +110,7 @@ export interface Form {
   readonly rounds: readonly {
     readonly id: string;
     readonly question: string;
+    readonly language: string | null;
     readonly state: string;
   }[];
 }

@@ -231,6 +231,7 @@ class Client:
         question: str | None = None,
         title: str | None = None,
         thanks: str | None = None,
+        language: str | None = None,
         items: Iterable[str] | None = None,
         domain_size: int | None = None,
         practice: bool = False,
@@ -246,15 +247,16 @@ class Client:
         whoever may read an open round can see each perturbed report arrive.
         `retention` is how long counted reports are stored: "forever" (default), until the round is
         deleted, or "none". `question`, `title` and `thanks` are plain texts of at most 300
-        characters that the survey shows. `own` has the protocol's parameters by name: `hash_range`
-        for olh. A `practice` round may be answered over plain http; only the server of
-        `ldprecover class` opens one.
+        characters that the survey shows, and `language` is theirs, a BCP 47 tag. `own` has the
+        protocol's parameters by name: `hash_range` for olh. A `practice` round may be answered over
+        plain http; only the server of `ldprecover class` opens one.
         """
         fields = {
             "name": name,
             "question": question,
             "title": title,
             "thanks": thanks,
+            "language": language,
             "protocol": protocol,
             "epsilon": epsilon,
             "domain_size": domain_size,

@@ -12,7 +12,7 @@ class Export(ShownTexts, OwnParametersMixin):
     """A round with its parameters, tally and checksum."""
 
     model_config = ConfigDict(
-        json_schema_extra=optional("seed", "practice", "question", "title", "thanks")
+        json_schema_extra=optional("seed", "practice", "question", "title", "thanks", "language")
     )
 
     own_required = False

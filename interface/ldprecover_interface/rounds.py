@@ -34,6 +34,9 @@ from ldprecover_interface.base import (
 )
 from ldprecover_interface.verdicts import Verdict
 
+LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"
+"""The form of a language's tag in BCP 47."""
+
 Access = Annotated[
     Literal["open", "key", "ticket"],
     Field(
@@ -67,7 +70,7 @@ Practice = Annotated[
 
 
 class ShownTexts(Message):
-    """Adds the plain texts that a round shows. The digest does not have them."""
+    """Adds the plain texts that a round shows, and their language. The digest has none of them."""
 
     question: Text | None = Field(
         default=None, max_length=TEXTS["question"], description="What the survey asks."
@@ -77,6 +80,13 @@ class ShownTexts(Message):
     )
     thanks: Text | None = Field(
         default=None, max_length=TEXTS["thanks"], description="Said after a report."
+    )
+    language: Annotated[str, Field(pattern=LANGUAGE)] | None = Field(
+        default=None,
+        max_length=TEXTS["language"],
+        description="Of the texts and items, a BCP 47 tag. The survey speaks it, or that of the "
+        "browser.",
+        examples=["de"],
     )
 
 

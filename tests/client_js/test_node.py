@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 import subprocess
 from pathlib import Path
@@ -42,20 +43,24 @@ def test_all_javascript_tests_are_run() -> None:
     assert len(OWN_TESTS) >= 8
 
 
-def test_attacker_success_rate_is_that_of_the_core(node: str) -> None:
+def test_numbers_of_the_survey_are_those_of_the_core(node: str) -> None:
     rounds, expected = [], []
     for name, d in itertools.product(PROTOCOLS, (2, 5, 28, 290)):
         oracle = frequency_oracle(name, 1.5, d)
         own = next(iter(oracle.own.values()), None)
         rounds.append({"protocol": name, "epsilon": 1.5, "d": d, "own": own})
-        expected.append(attacker_success_rate(oracle))
+        greatest = frequency_oracle("grr", 1.5, d).p
+        cases = 1000 if d == 290 else 100
+        numbers = {"times": math.exp(1.5), "rate": attacker_success_rate(oracle), "chance": 1 / d}
+        counts = {"cases": cases, "right": math.ceil(cases * greatest), "blind": round(cases / d)}
+        expected.append(pytest.approx({"most": greatest, **numbers, **counts}, rel=1e-9))
     script = (
-        f"import {{ attackerSuccessRate }} from '{(CLIENT / 'src/protocols.js').as_uri()}';"
-        f"console.log(JSON.stringify({json.dumps(rounds)}.map(attackerSuccessRate)))"
+        f"import {{ privacyNumbers }} from '{(CLIENT / 'src/privacy.js').as_uri()}';"
+        f"console.log(JSON.stringify({json.dumps(rounds)}.map(privacyNumbers)))"
     )
     command = [node, "--input-type=module", "--eval", script]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert json.loads(ended.stdout) == pytest.approx(expected, rel=1e-9)
+    assert json.loads(ended.stdout) == expected
 
 
 @pytest.mark.parametrize("fields", ROUNDS, ids=lambda fields: "-".join(map(str, fields.values())))

@@ -15,7 +15,7 @@ from tests.browsers import ARGUMENTS, CHROMIUM, launched
 from tests.client.messages import round_message
 from tests.client_js.conftest import CLIENT, open_form
 from tests.conftest import ServerProcess
-from tests.page.conftest import overflow, serious
+from tests.page.conftest import check_looks, overflow, serious
 
 from ldprecover import RoundParameters, frequency_oracle
 from ldprecover.estimation.theory import attacker_success_rate
@@ -24,12 +24,12 @@ from ldprecover.rounds.tickets import assigned_round
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-THANKS = "Thank you: your report is counted."
+THANKS = "Thank you: your answer is counted."
 REFUSED = (
-    "This browser has reported already. A second report would tell more of you. "
+    "An answer was sent from this browser already. A second one would tell more about you. "
     "Another person takes a private window or another browser."
 )
-EARLIER = "The report made earlier in this browser is counted, and no new answer."
+EARLIER = "The answer given earlier in this browser is counted, and no new one."
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def begin(visitor: Visitor, service: ServerProcess, site: str) -> Begin:
 
 def press(page: Any, answer: str) -> None:
     page.get_by_label(answer, exact=True).check()
-    page.get_by_role("button", name="Report").click()
+    page.get_by_role("button", name="Send").click()
 
 
 def says(page: Any, words: str) -> None:
@@ -111,7 +111,7 @@ def test_survey_reports_once(visitor: Visitor, service: ServerProcess, site: str
     opened = service.open_round(items=["soup", "salad", "<b>pasta</b>"])
     address = survey(site, service, opened["name"])
     page = visitor.open(address)
-    page.get_by_role("button", name="Report").wait_for()
+    page.get_by_role("button", name="Send").wait_for()
     assert page.get_by_role("radio").count() == 3
     assert page.get_by_label("<b>pasta</b>").input_value() == "<b>pasta</b>"
     press(page, "<b>pasta</b>")
@@ -120,7 +120,7 @@ def test_survey_reports_once(visitor: Visitor, service: ServerProcess, site: str
     assert page.locator("#status").evaluate("(each) => each === document.activeElement")
     page.reload()
     says(page, REFUSED)
-    assert page.get_by_role("button", name="Report").count() == 0
+    assert page.get_by_role("button", name="Send").count() == 0
     assert service.frequencies(opened["id"])["n"] == 1
     assert visitor.wrong == []
 
@@ -148,6 +148,37 @@ def test_survey_shows_the_texts_of_the_round(begin: Begin, visitor: Visitor) -> 
     assert visitor.wrong == []
 
 
+def test_survey_speaks_the_language_of_its_round_or_of_the_browser(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    """A ticket of a link is no field, and leaves the address; the focus scrolls nothing."""
+    texts: dict[str, Any] = {"question": "Which (one)?", "language": "ar-EG", "access": "ticket"}
+    opened = service.open_round("grr", items=["شاي", "tea"], **texts)
+    (ticket,) = service.mint(f"/rounds/{opened['id']}", 1)
+    page = visitor.open(f"{survey(site, service, opened['id'])}#ticket={ticket}")
+    page.get_by_text("على الأكثر صحيحة").wait_for()
+    root = page.locator("html")
+    assert [root.get_attribute(name) for name in ("lang", "dir")] == ["ar", "rtl"]
+    assert page.locator("bdi").first.get_attribute("lang") == "ar-EG"
+    hundred = page.evaluate("new Intl.NumberFormat('ar-EG').format(100)")
+    assert page.locator("#promise").inner_text().count(hundred) == 2
+    assert page.get_by_label("تذكرتك").is_hidden()
+    check_looks(page)
+    tops = "['items', 'promise', 'privacy'].map((id) => document.getElementById(id).offsetTop)"
+    assert page.evaluate(tops) == sorted(page.evaluate(tops))
+    page.set_viewport_size({"width": 390, "height": 300})
+    page.get_by_label("tea").check()
+    page.get_by_role("button", name="إرسال").press("Enter")
+    says(page, "شكرًا لك")
+    assert page.evaluate("[scrollY, location.hash, document.activeElement.id]") == [0, "", "status"]
+    plain = service.open_round(items=["soup", "salad"])
+    with visitor.context.browser.new_context(locale="de-AT") as context:
+        german = Visitor(context).open(survey(site, service, plain["id"]))
+        german.get_by_role("button", name="Senden").wait_for()
+        assert german.locator("html").get_attribute("lang") == "de"
+    assert visitor.wrong == []
+
+
 def test_shuffled_answer_is_reported_by_its_index_in_the_round(
     visitor: Visitor, service: ServerProcess, site: str
 ) -> None:
@@ -155,10 +186,11 @@ def test_shuffled_answer_is_reported_by_its_index_in_the_round(
     opened = service.open_round("grr", 2.0, items=["a", "b", "c", "d"])
     address = survey(site, service, opened["id"])
     page = visitor.open(address)
-    page.get_by_text("Answers in the order given.").wait_for()
+    page.get_by_role("radio").first.wait_for()
+    assert page.get_by_text("random order").count() == 0
     page.add_init_script("Crypto.prototype.getRandomValues = (array) => array.fill(0)")
     page.goto(f"{address}&shuffle")
-    page.get_by_text("Answers in random order.").wait_for()
+    page.get_by_text("The answers are in random order.").wait_for()
     assert page.get_by_role("radio").evaluate_all("all => all.map((each) => each.value)") == [
         *"bcda"
     ]
@@ -195,11 +227,11 @@ def test_origin_that_is_not_listed_is_told_so(
     page = visitor.context.new_page()
     page.clock.install()
     page.goto(survey(site, server, opened["id"]))
-    promise = page.locator("#promise")
-    while not promise.filter(has_text="The server does not answer this page").count():
+    lead = page.locator("#lead")
+    while not lead.filter(has_text="The server does not reply to this page").count():
         page.clock.run_for(1000)  # which ends the pauses between the tries
-    assert "LDPRECOVER_CORS_ORIGINS (CORS)" in promise.inner_text()
-    assert site in promise.inner_text()
+    assert "LDPRECOVER_CORS_ORIGINS (CORS)" in lead.inner_text()
+    assert site in lead.inner_text()
 
 
 def test_two_pages_make_one_report(visitor: Visitor, service: ServerProcess, site: str) -> None:
@@ -224,15 +256,15 @@ def test_survey_of_closed_round_shows_no_form(
     page = visitor.open(survey(site, service, opened["id"]))
     page.get_by_label("soup").check()
     service.close_round(opened["id"]).raise_for_status()
-    page.get_by_role("button", name="Report").click()
-    says(page, "This survey is closed, and the report of this browser is not counted.")
+    page.get_by_role("button", name="Send").click()
+    says(page, "This survey is closed, and the answer of this browser is not counted.")
     page.reload()
-    says(page, "This survey is closed, and the report of this browser is not counted.")
+    says(page, "This survey is closed, and the answer of this browser is not counted.")
     late = service.open_round("grr", items=["soup", "salad"])
     service.close_round(late["id"]).raise_for_status()
     page = visitor.open(survey(site, service, late["name"]))
-    page.get_by_text("This survey is closed: it takes no more reports.").wait_for()
-    assert page.get_by_role("button", name="Report").count() == 0
+    page.get_by_text("This survey is closed: it takes no more answers.").wait_for()
+    assert page.get_by_role("button", name="Send").count() == 0
 
 
 def test_survey_of_many_items_is_searched(begin: Begin, visitor: Visitor) -> None:
@@ -266,7 +298,7 @@ def test_survey_of_many_items_is_searched(begin: Begin, visitor: Visitor) -> Non
     field.fill("são tomé")  # typed out: the one answer with these letters
     page.get_by_text("Chosen: Sao Tome").wait_for()
     assert options.count() == 0
-    page.get_by_role("button", name="Report").click()
+    page.get_by_role("button", name="Send").click()
     says(page, THANKS)
     assert visitor.wrong == []
 
@@ -288,7 +320,7 @@ def test_survey_names_active_option(
     page = visitor.open(survey(site, service, few["id"]))
     page.get_by_role("radio").first.wait_for()
     assert page.get_by_role("radio").count() == 14
-    page.get_by_role("button", name="Report").click()
+    page.get_by_role("button", name="Send").click()
     page.get_by_text("Choose an answer.").wait_for()
     page.get_by_label("3", exact=True).check()
     assert page.get_by_text("Choose an answer.").count() == 0
@@ -296,28 +328,30 @@ def test_survey_names_active_option(
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "d", "sentence"),
+    ("protocol", "epsilon", "d", "sentence"),
     [
-        (1.0, 30, "guesses right in at most 9 of 100 cases; blind, in 3."),
-        (1.0, 290, "guesses right in at most 10 of 1,000 cases; blind, in 3."),
-        (2.0, 2, "protects you little"),
+        ("grr", 1.0, 30, "at most 9 of 100 such answers are true. Of 100 drawn at random, 3 would"),
+        ("oue", 1.0, 290, "at most 10 times of 1,000 on average, and 3 times without it."),
+        ("grr", 2.0, 2, "protects you little"),
     ],
 )
-def test_survey_promises_what_holds(begin: Begin, epsilon: float, d: int, sentence: str) -> None:
-    page = begin("grr", epsilon, domain_size=d)
+def test_survey_promises_what_holds(
+    begin: Begin, protocol: str, epsilon: float, d: int, sentence: str
+) -> None:
+    page = begin(protocol, epsilon, domain_size=d)
     page.get_by_text(sentence).wait_for()
     page.get_by_text("How private is this?").click()
     times = float(f"{math.exp(epsilon):.3g}")
     exact = page.locator("#exact").inner_text()
     assert f"at most {times:g} times as likely" in exact
-    rate = 100 * attacker_success_rate(frequency_oracle("grr", epsilon, d))
-    assert f"guesses right in {rate:.3g} % of cases; blind, in {100 / d:.3g} %" in exact
+    rate = 100 * attacker_success_rate(frequency_oracle(protocol, epsilon, d))
+    assert f"guesses right in {rate:.3g}% of cases, and in {100 / d:.3g}% without" in exact
 
 
 def test_survey_of_too_high_epsilon_shows_no_form(begin: Begin) -> None:
     page = begin("grr", 3.0)
-    page.get_by_text("This round asks for ε = 3. This survey sends no report above 2.").wait_for()
-    assert page.get_by_role("button", name="Report").count() == 0
+    page.get_by_text("This survey asks for ε = 3. This page sends nothing above 2.").wait_for()
+    assert page.get_by_role("button", name="Send").count() == 0
 
 
 def test_survey_sends_kept_report_and_no_new_answer(
@@ -340,11 +374,11 @@ def test_survey_sends_kept_report_and_no_new_answer(
     page = visitor.open(address)
     field = page.get_by_label("Your ticket")
     page.get_by_label("salad").check()
-    for text, fault in (("", "Enter your ticket."), ("nonsense", "a ticket must be 22 characters")):
+    for text, fault in (("", "Enter your ticket."), ("nonsense", "a ticket has 22 characters")):
         field.fill(text)
-        page.get_by_role("button", name="Report").click()
+        page.get_by_role("button", name="Send").click()
         page.get_by_text(fault).wait_for()
-    page.get_by_role("button", name="Report").wait_for()
+    page.get_by_role("button", name="Send").wait_for()
     field.fill(f" {used[:-1]}{'A' if used[-1] != 'A' else 'Q'} ")
     for _ in range(2):
         page.get_by_role("button").click()
@@ -352,14 +386,14 @@ def test_survey_sends_kept_report_and_no_new_answer(
         assert page.get_by_role("radio").count() == 0
     field.fill(used)
     page.get_by_role("button").click()
-    says(page, "This ticket was used already, for another report.")
+    says(page, "This ticket was used already, for another answer.")
     page = visitor.open(f"{address}#ticket={unused}")
-    says(page, "A report made earlier in this browser has not arrived.")
-    says(page, "The button sends the kept report, under this ticket, and no new answer.")
+    says(page, "An answer given earlier in this browser has not arrived.")
+    says(page, "The button sends the kept answer under this ticket, and no new one.")
     says(page, "Another person takes a private window")
     assert page.get_by_label("Your ticket").input_value() == unused
     assert page.get_by_role("radio").count() == 0
-    page.get_by_role("button", name="Send the kept report").click()
+    page.get_by_role("button", name="Send the kept answer").click()
     says(page, EARLIER)
     assert service.frequencies(opened["id"])["counts"] == [1, 1]
 
@@ -375,12 +409,12 @@ def test_survey_says_at_the_start_that_no_report_can_be_made(
         says(page, THANKS)
     page = visitor.open(survey(site, service, rounds[2]["id"]))
     page.get_by_text("(The total ε would be 6, above 4.)").wait_for()
-    assert page.get_by_role("button", name="Report").count() == 0
+    assert page.get_by_role("button", name="Send").count() == 0
     page.goto(survey(site, service, "missing"))
     page.get_by_text("There is no survey under this link").wait_for()
     page.add_init_script("delete Window.prototype.indexedDB; delete window.indexedDB")
     page.goto(survey(site, service, rounds[0]["id"]))
-    page.get_by_text("A report needs a browser that stores data").wait_for()
+    page.get_by_text("An answer needs a browser that stores data").wait_for()
 
 
 def test_survey_of_a_form_asks_the_drawn_question_alone(
@@ -405,11 +439,11 @@ def test_survey_of_a_form_asks_the_drawn_question_alone(
     page.get_by_role("heading", name="xyz"[assigned_round(other, 3)]).wait_for()
     press(page, "soup")
     says(page, "This is no ticket of this survey.")
-    says(page, "only under a ticket for the same question, and no new answer. With a ticket for")
+    says(page, "only under a ticket for the same question, and no new one. With a ticket for")
     page.goto(f"{address}{id}#ticket={ticket}")
     says(page, "This ticket is for another question of this survey. The button sends the kept")
     page.goto(f"{address}{id}#ticket={other}")
-    page.get_by_role("button", name="Send the kept report").click()
+    page.get_by_role("button", name="Send the kept answer").click()
     says(page, EARLIER)
     assert service.get(f"/forms/{id}").json()["rounds"][assigned_round(other, 3)]["n"] == 1
     page.goto(f"{address}{id}#ticket={ticket}")
@@ -436,7 +470,7 @@ def test_survey_says_that_it_tries_again(
     with page.expect_request("**/reports"):
         press(page, "soup")
     page.clock.run_for(5_000)
-    says(page, "No answer yet: this page tries again.")
+    says(page, "No reply yet: this page tries again.")
 
 
 def test_classic_script_reports_with_local_storage(
@@ -486,9 +520,9 @@ def test_page_over_plain_http_reports_to_practice_rounds(visitor: Visitor) -> No
     visitor.context.route("http://survey.test/**", serve)
     survey = "http://survey.test/example/survey.html?round="
     page = visitor.open(f"{survey}False")
-    page.get_by_text("over plain http only practice rounds may be answered").wait_for()
+    page.get_by_text("Over plain http only practice surveys may be answered").wait_for()
     assert not page.evaluate("crypto.subtle || navigator.locks")
-    assert page.get_by_role("button", name="Report").count() == 0
+    assert page.get_by_role("button", name="Send").count() == 0
     page.goto(f"{survey}True")
     page.get_by_text("Practice: others on this network could change this page").wait_for()
     press(page, "soup")

@@ -57,7 +57,7 @@ def test_response_ignores_unknown_field() -> None:
 def test_export_of_core_has_the_declared_fields() -> None:
     parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), practice=True)
     tally = Tally(np.array([5, 0, 2]), 10)
-    texts = {"question": "Which?", "title": "Letters", "thanks": "Thanks."}
+    texts = {"question": "Which?", "title": "Letters", "thanks": "Thanks.", "language": "en"}
     document = RoundExport(
         round="R1", name="x", parameters=parameters, tally=tally, seed="0f" * 16, **texts
     ).to_dict()

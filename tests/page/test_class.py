@@ -36,7 +36,7 @@ def test_phone_answers_and_the_teacher_attacks_and_recovers(
     assert survey.evaluate("isSecureContext") is False
     expect(survey.get_by_text("others on this network")).to_be_visible()
     survey.get_by_label("on foot").check()
-    survey.get_by_role("button", name="Report").click()
+    survey.get_by_role("button", name="Send").click()
     expect(survey.get_by_role("status")).to_contain_text("Thank you")
     expect(panel).to_contain_text("1 report")
     assert (overflow(survey), serious(survey)) == (0, [])

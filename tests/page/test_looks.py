@@ -50,7 +50,7 @@ def test_survey_is_accessible_and_fits(visitor: Visitor, server: ServerProcess, 
     items = [f"a product with a long name, {i}" for i in range(d - 1)] + [200 * "x"]
     opened = server.open_round(items=items, access="ticket", **texts)
     page = visitor.open(f"page/survey.html?round={opened['name']}")
-    page.get_by_role("button", name="Report").click()
+    page.get_by_role("button", name="Send").click()
     page.get_by_text("Enter your ticket.").wait_for()
     if d > 14:
         page.get_by_role("combobox").press("ArrowDown")

@@ -214,8 +214,8 @@ def test_survey_of_the_server_reports(
     visitor = new_visitor(server.url)
     page = visitor.open(f"page/survey.html?round={opened['name']}")
     page.get_by_label("coffee").check()
-    page.get_by_role("button", name="Report").click()
-    page.get_by_text("Thank you: your report is counted.").wait_for()
+    page.get_by_role("button", name="Send").click()
+    page.get_by_text("Thank you: your answer is counted.").wait_for()
     assert server.get(f"/rounds/{opened['id']}").json()["n"] == 1
 
 

@@ -26,6 +26,7 @@ def test_every_file_has_type_policy_and_etag(server: ServerProcess) -> None:
         "page/help.html": "text/html; charset=utf-8",
         "page/survey.html": "text/html; charset=utf-8",
         "page/client/ldprecover.js": "text/javascript; charset=utf-8",
+        "page/client/example/languages/ar.json": "application/json",
         "page/vendor/uqr.mjs": "text/javascript; charset=utf-8",
     }.items():
         answer = server.get(f"/{name}")
@@ -56,7 +57,7 @@ def test_wheel_has_the_client_of_the_survey() -> None:
     names = set()
     for source, target in included.items():
         path = ROOT / source
-        for file in [path] if path.is_file() else path.iterdir():
+        for file in [path] if path.is_file() else path.rglob("*.*"):
             name = file.relative_to(path).as_posix()
             names.add(f"{target}/{name}".removesuffix("/."))
     served = {name for name in page.files() if name.startswith("client/")}

@@ -56,11 +56,12 @@ def test_round_has_the_texts_of_its_survey(server: ServerProcess) -> None:
         "question": "What did you eat?",
         "title": "L\u2019été",
         "thanks": "Merci !",
+        "language": "fr-CA",
     }
     opened = server.open_round(items=["soup", "salad"], **texts)
     plain = server.open_round(items=["soup", "salad"])
     assert opened["digest"] == plain["digest"]
-    assert [plain[name] for name in texts] == [None, None, None]
+    assert [plain[name] for name in texts] == [None] * 4
     place = f"/rounds/{opened['id']}"
     listed = server.get("/rounds").json()["rounds"][1]
     for answer in (server.get(f"{place}/parameters").json(), server.get(place).json(), listed):
@@ -77,6 +78,7 @@ def test_texts_of_a_survey_have_lengths(server: ServerProcess) -> None:
         assert (
             f"{name} must be a string of 1 to {len(text)} characters" in response.json()["detail"]
         )
+    assert server.try_open(domain_size=2, language="French!").status_code == 422
 
 
 @pytest.mark.both

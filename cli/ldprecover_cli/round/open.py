@@ -21,6 +21,7 @@ from ldprecover_cli.options import (
     ExpectedUsers,
     Json,
     Key,
+    Language,
     Least,
     Question,
     ReadAccess,
@@ -54,6 +55,7 @@ def open_round(
     question: Question = None,
     title: Title = None,
     thanks: Thanks = None,
+    language: Language = None,
     item: Annotated[
         list[str] | None, Option(help="An item that users may hold; repeat for several.")
     ] = None,
@@ -149,6 +151,7 @@ def open_round(
             question=question,
             title=title,
             thanks=thanks,
+            language=language,
             protocol=protocol,
             epsilon=epsilon,
             items=labels,

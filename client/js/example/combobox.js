@@ -2,6 +2,7 @@
 //
 // The search folds what people leave out or have no key for. Of 10,000 items it takes a few
 // milliseconds.
+import { phrase } from "./language.js";
 
 const SHOWN = 50; // suggestions of one search
 /** Letters for those that many keyboards lack or that people write for one another. */
@@ -66,9 +67,10 @@ export function matches(folded, text) {
 
 /**
  * Make the field. `root` is to be shown; `value()` is the chosen item, or null; `input` is the
- * control, whose `aria-describedby` starts with the id of the number of suggestions.
+ * control, whose `aria-describedby` starts with the id of the number of suggestions. The items are
+ * in the language `lang`.
  */
-export function combobox(items) {
+export function combobox(items, lang) {
   const folded = items.map(fold);
   const input = make(
     "input",
@@ -81,7 +83,7 @@ export function combobox(items) {
       autocapitalize: "off",
     },
     {
-      lang: "",
+      lang,
       role: "combobox",
       "aria-autocomplete": "list",
       "aria-expanded": "false",
@@ -89,14 +91,14 @@ export function combobox(items) {
       "aria-describedby": "suggested",
     },
   );
-  const label = make("label", { htmlFor: "item", textContent: "Your answer" });
+  const label = make("label", { htmlFor: "item", textContent: phrase("answer") });
   const list = make(
     "ul",
     { id: "suggestions", hidden: true },
-    { role: "listbox", "aria-label": "Answers" },
+    { role: "listbox", "aria-label": phrase("answers") },
   );
-  const count = items.length.toLocaleString("en");
-  const hint = `Type to search ${count} answers.`;
+  const count = items.length;
+  const hint = phrase("search", { count });
   const suggested = make("p", { id: "suggested", textContent: hint }, { role: "status" });
   const root = make("div", { className: "combobox" });
   root.append(label, input, list, suggested);
@@ -127,7 +129,7 @@ export function combobox(items) {
         { id: `option-${i}` },
         { role: "option", "aria-selected": "false" },
       );
-      option.append(make("bdi", { textContent: items[i], lang: "" }));
+      option.append(make("bdi", { textContent: items[i], lang }));
       option.addEventListener("click", () => choose(i));
       return option;
     });
@@ -137,15 +139,12 @@ export function combobox(items) {
     const isWhole = event && found.length === 1 && folded[found[0]] === fold(input.value);
     show(options.length > 0 && !isWhole);
     if (isWhole) return say(items[found[0]]);
-    const number = found.length.toLocaleString("en");
-    const more = found.length > SHOWN ? `, the first ${SHOWN} are shown: type more to search` : "";
-    suggested.textContent = found.length
-      ? `${number} of ${count} answers${more}.`
-      : "No answer has this text.";
+    const key = found.length > SHOWN ? "first" : found.length ? "matches" : "none";
+    suggested.textContent = phrase(key, { number: found.length, count, shown: SHOWN });
   }
 
   function say(item) {
-    suggested.replaceChildren("Chosen: ", make("bdi", { textContent: item, lang: "" }));
+    suggested.replaceChildren(`${phrase("chosen")} `, make("bdi", { textContent: item, lang }));
   }
 
   function choose(i) {

@@ -8,10 +8,11 @@
 // drawn at random. A ticket may follow, where no server logs it: #ticket=….
 import { ArgumentError, Ledger, LedgerError, UnansweredError } from "../ldprecover.js";
 import { MAX_EPSILON, MAX_TOTAL_EPSILON, Reporter, Retries, browserStore } from "../ldprecover.js";
-import { attackerSuccessRate } from "../src/protocols.js";
+import { privacyNumbers } from "../src/privacy.js";
 import { isReference } from "../src/rounds.js";
 import { shuffled, wordsFrom } from "../src/words.js";
 import { combobox } from "./combobox.js";
+import { phrase, speak } from "./language.js";
 
 const RADIOS = 14; // items; more are searched
 const PATIENCE = 5000; // milliseconds without an answer
@@ -22,56 +23,79 @@ const { form, status } = element;
 
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
-function choice(label) {
+/** Show a text of the operator's, in the language of the round, or an unknown one. */
+const showText = (place, textContent, language) =>
+  Object.assign(place, { textContent, lang: language ?? "", hidden: !textContent });
+
+function choice(label, lang) {
   // The value is the label: an index would mean a number in a round for numbers.
   const input = make("input", { type: "radio", name: "item", value: label });
   input.setAttribute("aria-describedby", "fault");
   const line = make("label");
-  line.append(input, make("bdi", { textContent: label, lang: "" }));
+  line.append(input, make("bdi", { textContent: label, lang }));
   return line;
 }
 
 /** Show what users choose from; return the first control and a function that reads the choice. */
-function choices(items) {
+function choices({ items, language }) {
   const isShuffled = query.has("shuffle");
   const labels = isShuffled ? shuffled(items, wordsFrom(crypto)) : items;
-  const order = isShuffled ? "random order" : "the order given";
-  const note = make("p", { className: "order", textContent: `Answers in ${order}.` });
+  const lang = language ?? "";
+  const textContent = isShuffled ? phrase("shuffled") : "";
+  const note = make("p", { className: "order", textContent, hidden: !isShuffled });
   if (labels.length <= RADIOS) {
     const fieldset = make("fieldset");
-    const legend = make("legend", { textContent: "Your answer" });
-    fieldset.append(legend, note, ...labels.map(choice));
+    const legend = make("legend", { textContent: phrase("answer") });
+    fieldset.append(legend, note, ...labels.map((each) => choice(each, lang)));
     element.items.append(fieldset);
     return {
       input: fieldset.querySelector("input"),
       value: () => new FormData(form).get("item"),
-      fault: "Choose an answer.",
+      fault: phrase("choose"),
     };
   }
-  const box = combobox(labels);
+  const box = combobox(labels, lang);
   box.input.setAttribute("aria-describedby", "suggested fault");
-  element.items.append(...(isShuffled ? [note] : []), box.root);
-  return { ...box, fault: "Choose one of the answers: type a part of it, then pick it." };
+  element.items.append(note, box.root);
+  return { ...box, fault: phrase("pick") };
 }
 
-/** The field for a ticket; a report that has not arrived may go under its first one. */
+/** The field for a ticket, hidden while the link has one; a report may go under its first one. */
 function ticketField() {
-  const input = make("input", { name: "ticket", autocomplete: "off", spellcheck: false });
+  const input = make("input", {
+    name: "ticket",
+    autocomplete: "off",
+    spellcheck: false,
+    dir: "ltr",
+  });
   input.value = query.get("ticket") ?? "";
   input.setAttribute("aria-describedby", "ticket-fault");
-  const line = make("label");
-  line.append("Your ticket", input);
+  const line = make("label", { hidden: Boolean(input.value) });
+  line.append(phrase("ticket"), input);
   const fault = make("p", { id: "ticket-fault", className: "fault" });
   element.fault.after(line, fault);
-  return { input, fault };
+  return { input, line, fault };
+}
+
+/** Take the ticket out of the address, where the history or a picture of the page would show it. */
+function forgetTicket() {
+  const address = new URL(location.href);
+  const fragment = new URLSearchParams(address.hash.slice(1));
+  for (const each of [address.searchParams, fragment]) each.delete("ticket");
+  address.hash = fragment;
+  history.replaceState(history.state, "", address);
 }
 
 /** Say under a field what is missing, and go there; an empty text takes that back. */
 function complain(input, place, text) {
   place.textContent = text;
-  if (!text) return input.removeAttribute("aria-invalid");
-  input.setAttribute("aria-invalid", "true");
-  return input.focus();
+  if (text) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
+  if (!text) return;
+  const line = input.closest("label") ?? input;
+  line.hidden = false;
+  input.focus({ preventScroll: true });
+  line.scrollIntoView({ block: "nearest" });
 }
 
 const root = new URL(document.documentElement.dataset.server ?? "/", location.href).href;
@@ -80,92 +104,65 @@ const server = query.get("server") ?? root;
 // The address of another ticket loads nothing by itself.
 addEventListener("hashchange", () => location.reload());
 
-const NO_TICKET = "Enter your ticket.";
-const CLOSED = "This survey is closed: it takes no more reports.";
-const OTHERS = "Another person takes a private window or another browser.";
-const REPORTED = `This browser has reported already. A second report would tell more of you. ${OTHERS}`;
-const RESENT = "The report made earlier in this browser is counted, and no new answer. ";
-const ELSEWHERE = `With a ticket for another question take a private window. ${OTHERS}`;
-const OTHER_QUESTION = "This ticket is for another question of this survey.";
-const GONE = "There is no survey under this link: it is not whole, or the survey is gone.";
-
-/** Sentences for users, by the slug of a problem, what an error needs, or its name. */
+/** Keys of sentences, by the slug of a problem, what an error needs, or its name. */
 const SENTENCES = {
-  "form-not-found": GONE,
-  "idempotency-key-reused": "This ticket was used already, for another report. Enter another one.",
-  "invalid-ticket": "This is no ticket of this survey. Check it, or ask for another one.",
-  "round-not-found": GONE,
-  forbidden: OTHER_QUESTION,
-  ticket: OTHER_QUESTION,
-  AccessError: "This survey takes no tickets: open its link without one.",
-  AlreadyReportedError: REPORTED,
-  ArgumentError: "This ticket is not whole: a ticket must be 22 characters, a dot, and 22 more.",
-  EpsilonSpentError: `Earlier reports of this browser tell as much of you as it allows. ${OTHERS}`,
-  InvalidAnswerError: "No server of this survey answers here. Check the link and your connection.",
-  LedgerError: "This browser stores no data now. Reload the page to see whether you reported.",
-  UnansweredError: "The server does not answer. Look at your connection, and press again later.",
+  "form-not-found": ["gone"],
+  "idempotency-key-reused": ["usedTicket"],
+  "invalid-ticket": ["unknownTicket"],
+  "round-not-found": ["gone"],
+  forbidden: ["otherQuestion"],
+  ticket: ["otherQuestion"],
+  AccessError: ["noTickets"],
+  AlreadyReportedError: ["reported", "others"],
+  ArgumentError: ["partTicket"],
+  EpsilonSpentError: ["spent", "others"],
+  InvalidAnswerError: ["noServer"],
+  LedgerError: ["noData"],
+  UnansweredError: ["noReply"],
 };
 
-const message = (error) =>
-  [error.slug, error.needs, error.name].map((each) => SENTENCES[each]).find(Boolean) ??
-  error.message.replace(/[^.!?]$/, "$&.");
+const phrases = (...keys) => keys.map((key) => phrase(key)).join(" ");
+
+function message(error) {
+  const keys = [error.slug, error.needs, error.name].map((each) => SENTENCES[each]).find(Boolean);
+  return keys ? phrases(...keys) : error.message.replace(/[^.!?)]$/, "$&.");
+}
 
 /** The sentence for an error before the form is there. */
 function obstruction(error) {
-  if (error instanceof ArgumentError) return `This link does not work: ${error.message}.`;
-  if (error instanceof LedgerError)
-    return "A report needs a browser that stores data for this page: allow that, or take another.";
+  if (error instanceof ArgumentError)
+    return isSecureContext ? phrase("badLink", { reason: error.message }) : phrase("insecure");
+  if (error instanceof LedgerError) return phrase("needsData");
   if (!(error instanceof UnansweredError) || error.status) return message(error);
-  if (new URL(server).origin === location.origin)
-    return `The server does not answer: ${server}. It may have stopped, or the connection is gone.`;
-  return (
-    `The server does not answer this page: ${server}. It may have stopped; or it does not allow ` +
-    `calls from ${location.origin}, which its operator must list in LDPRECOVER_CORS_ORIGINS (CORS).`
-  );
+  const { origin } = location;
+  const key = new URL(server).origin === origin ? "silent" : "silentToPage";
+  return phrase(key, { server, origin });
 }
 
 /** Say what happens to the report, and the operator's thanks. */
-function say(text, thanks = "") {
-  status.replaceChildren(text, make("span", { textContent: thanks, dir: "auto", lang: "" }));
-  status.scrollIntoView({ block: "nearest" });
+function say(text, thanks = "", lang = "") {
+  status.replaceChildren(text, make("span", { textContent: thanks, dir: "auto", lang }));
+  if (text) status.scrollIntoView({ block: "nearest" });
 }
 
-/**
- * Say how far a report protects its user. No report of any epsilon-private protocol is guessed more
- * often than e^epsilon/(e^epsilon + d - 1), where all d answers are equally likely before.
- */
+/** Say how far a report protects its user. */
 function promise(round, survey) {
-  const { access, epsilon, d } = round;
-  const times = Math.exp(epsilon);
-  const guessed = times / (times + d - 1);
-  const cases = 10 ** Math.max(2, Math.ceil(Math.log10(d))); // in one or more a blind guess is right
-  const count = (number) => number.toLocaleString("en");
-  const right = count(Math.ceil(guessed * cases - 1e-9)); // rounded up, since it is the most
-  const blind = count(Math.round(cases / d));
-  const replaced =
-    guessed < 0.8
-      ? "Your answer may be replaced by chance before it leaves this device."
-      : "This protects you little: chance rarely replaces your answer before it leaves this device.";
-  element.promise.textContent =
-    `${replaced} If all answers are equally likely, whoever sees the report guesses right in at ` +
-    `most ${right} of ${count(cases)} cases; blind, in ${blind}.`;
-  const percent = (share) => `${Number((100 * share).toPrecision(3))} %`;
-  const question = survey ? ", and with which question" : "";
-  const tickets =
-    `The server stores which tickets reported${question}: whoever gave you yours may find out the ` +
-    "report, as chance has changed it.";
-  element.exact.textContent =
-    `Whatever is sent would be at most ${Number(times.toPrecision(3))} times as likely under this ` +
-    `answer as under any other (ε = ${epsilon}). Whoever sees the report and holds all ${count(d)} ` +
-    `answers to be equally likely guesses right in ${percent(attackerSuccessRate(round))} of ` +
-    `cases; blind, in ${percent(1 / d)}. Who knows more of you guesses better. ` +
-    (access === "ticket" ? tickets : "");
+  const { access, d: count, epsilon, protocol } = round;
+  const numbers = privacyNumbers(round);
+  const sentence = (key) => phrase(key, { ...numbers, count, epsilon });
+  const isForm = survey && survey.rounds.length > 1;
+  const isOfTickets = access === "ticket";
+  const changed = phrase(numbers.most < 0.8 ? "changed" : "rarelyChanged");
+  // Reports of other protocols are no answers.
+  element.promise.textContent = `${changed} ${sentence(protocol === "grr" ? "true" : "guessed")}`;
+  const parts = [sentence("exact")];
+  if (isForm) parts.push(sentence("form"));
+  if (isOfTickets) parts.push(phrase(survey ? "ticketsOfForm" : "tickets"));
+  element.exact.textContent = parts.join(" ");
   element.privacy.hidden = false;
-  if (!survey || survey.rounds.length === 1) return;
-  element.draw.textContent =
-    `This is one of ${survey.rounds.length} questions. ` +
-    `${survey.assign === "ticket" ? "Your ticket" : "This device"} drew it, and you answer no ` +
-    `other: this form costs you ε = ${epsilon} in all.`;
+  if (!isForm) return;
+  const key = survey.assign === "ticket" ? "drawnByTicket" : "drawnByDevice";
+  element.draw.textContent = phrase(key, { questions: survey.rounds.length });
   element.draw.hidden = false;
 }
 
@@ -184,12 +181,11 @@ async function obstacle(round, spent) {
   const { access, epsilon } = round;
   const practice = isPractice(round);
   const total = Number((spent + epsilon).toPrecision(12));
-  if (access === "key") return "This round takes reports from programs with a key, not from here.";
-  if (!practice && epsilon > MAX_EPSILON)
-    return `This round asks for ε = ${epsilon}. This survey sends no report above ${MAX_EPSILON}.`;
+  if (access === "key") return phrase("programs");
+  if (!practice && epsilon > MAX_EPSILON) return phrase("tooMuch", { epsilon, limit: MAX_EPSILON });
   if (!practice && total > MAX_TOTAL_EPSILON)
-    return `${SENTENCES.EpsilonSpentError} (The total ε would be ${total}, above ${MAX_TOTAL_EPSILON}.)`;
-  return (await isClosed(round)) ? CLOSED : null;
+    return `${phrases("spent", "others")} ${phrase("total", { total, limit: MAX_TOTAL_EPSILON })}`;
+  return (await isClosed(round)) ? phrase("closed") : null;
 }
 
 /** Return the round that is drawn for a form; ask for its ticket if the link has none that draws. */
@@ -210,53 +206,67 @@ async function drawnRound(survey, ticket, reporterWith) {
   };
   const known = await attempt("");
   if (known) return known;
-  Object.assign(element.question, { textContent: survey.title ?? document.title, lang: "" });
-  if (await isClosed(survey.rounds[0])) throw Error(CLOSED);
-  element.promise.textContent = `Your ticket draws one of ${survey.rounds.length} questions for you.`;
-  const { textContent } = element.send;
-  element.send.textContent = "Show the question";
+  const { rounds, title } = survey;
+  if (title) showText(element.question, title, rounds[0].language);
+  if (await isClosed(rounds[0])) throw Error(phrase("closed"));
+  element.lead.textContent = phrase("draws", { questions: rounds.length });
+  element.send.textContent = phrase("show");
   form.hidden = false;
   const round = await new Promise((resolve) => {
     form.onsubmit = async (event) => {
       event.preventDefault();
       say("");
-      const drawn = await attempt(NO_TICKET).catch((error) => say(obstruction(error)));
+      const drawn = await attempt(phrase("noTicket")).catch((error) => say(obstruction(error)));
       if (drawn) resolve(drawn);
     };
   });
   complain(ticket.input, ticket.fault, "");
   form.hidden = true; // else Enter would send it before the next listener is there
   form.onsubmit = null;
-  element.send.textContent = textContent;
-  element.question.focus();
+  element.question.focus({ preventScroll: true });
   return round;
 }
 
+/** Speak the language of a survey, else the browser's, and show what is the same in all surveys. */
+async function speakFor(language) {
+  if (!(await speak([language, ...navigator.languages]))) return;
+  document.title = phrase("survey");
+  showText(element.question, phrase("survey"), document.documentElement.lang);
+  element.lead.textContent = phrase("loading");
+  element.how.textContent = phrase("how");
+}
+
 async function start() {
-  element.promise.textContent = "Asking the server what it collects.";
+  await speakFor(null);
   const name = query.get("form") ?? query.get("round") ?? "current";
-  if (!isReference(name)) throw Error(GONE);
+  if (!isReference(name)) throw Error(phrase("gone"));
   const target = query.has("form") ? { form: name } : name;
   const ledger = new Ledger(browserStore());
   const retries = new Retries({ total: 5 });
   const reporterWith = (ticket) => new Reporter(server, target, { ledger, retries, ticket });
   const reader = reporterWith(null);
   const survey = await reader.form();
+  if (survey) await speakFor(survey.rounds[0].language);
   let ticket = survey?.assign === "ticket" ? ticketField() : null;
   const isNew = survey && !(await ledger.entries()).some((each) => each.formId === survey.id);
   const round = await (isNew ? drawnRound(survey, ticket, reporterWith) : reader.round());
+  const { language } = round;
+  if (!survey) await speakFor(language);
   const title = survey?.title ?? round.title;
+  const heading = round.question ?? title;
   document.title = title ?? round.question ?? document.title;
-  Object.assign(element.question, { textContent: round.question ?? document.title, lang: "" });
-  if (round.question && title)
-    Object.assign(element.title, { textContent: title, lang: "", hidden: false });
+  if (heading) showText(element.question, heading, language);
+  if (round.question && title) showText(element.title, title, language);
+  element.practice.textContent = phrase("practice");
   element.practice.hidden = !isPractice(round);
+  element.lead.textContent = "";
+  element.send.textContent = phrase("send");
   promise(round, survey);
   const find = async () => (await ledger.entries()).find((each) => each.roundId === round.id);
   let entry = await find();
   const reason = entry ? null : await obstacle(round, await ledger.spent());
   if (reason) throw Error(reason);
-  const chooser = choices(round.items);
+  const chooser = choices(round);
   if (round.access === "ticket") ticket ??= ticketField();
   const ticketSent = () => (ticket ? ticket.input.value.trim() : query.get("ticket")) || null;
 
@@ -267,23 +277,24 @@ async function start() {
     form.hidden = element.items.hidden && entry.state !== "pending";
     if (!entry) return say(sentence);
     if (form.hidden) {
-      const rejected = `The server rejected the report of this browser: ${entry.reason}.`;
-      const late = "This survey is closed, and the report of this browser is not counted.";
-      return say(entry.state === "accepted" ? REPORTED : (await isClosed(round)) ? late : rejected);
+      if (entry.state === "accepted") return say(phrases("reported", "others"));
+      if (await isClosed(round)) return say(phrase("late"));
+      return say(phrase("rejected", { reason: entry.reason }));
     }
-    element.send.textContent = "Send the kept report";
+    element.send.textContent = phrase("sendKept");
     const needsSame = round.form && ticket && !entry.openTries;
-    const which = entry.openTries ? "its first" : "this";
-    let under = ticketSent() === entry.ticket ? "" : `, under ${which} ticket`;
-    if (needsSame) under = ", but only under a ticket for the same question";
-    const others = needsSame ? ELSEWHERE : OTHERS;
-    const kept = sentence || "A report made earlier in this browser has not arrived.";
-    return say(`${kept} The button sends the kept report${under}, and no new answer. ${others}`);
+    const isOther = ticketSent() !== entry.ticket;
+    if (ticket && isOther) ticket.line.hidden = false;
+    let sends = "sendsKept";
+    if (isOther) sends = entry.openTries ? "underFirst" : "underThis";
+    if (needsSame) sends = "underSame";
+    const next = needsSame ? ["elsewhere", "others"] : ["others"];
+    return say(`${sentence || phrase("kept")} ${phrases(sends, ...next)}`);
   }
 
   /** Throw if a form's ticket is for another question, or a form that has no report is closed. */
   async function check() {
-    if (survey && !entry && (await isClosed(round))) throw Error(CLOSED);
+    if (survey && !entry && (await isClosed(round))) throw Error(phrase("closed"));
     // While a try is open the kept report goes out under its first ticket.
     if (survey && ticket && !entry?.openTries) await reporterWith(ticketSent()).round();
   }
@@ -294,11 +305,11 @@ async function start() {
     const item = entry ? round.items[0] : chooser.value(); // a kept report ignores it
     const sent = ticketSent();
     const isMissing = ticket && !entry && !sent;
-    if (ticket) complain(ticket.input, ticket.fault, isMissing ? NO_TICKET : "");
+    if (ticket) complain(ticket.input, ticket.fault, isMissing ? phrase("noTicket") : "");
     complain(chooser.input, element.fault, item === null ? chooser.fault : "");
     if (item === null || isMissing) return;
-    say("Reporting.");
-    const wait = setTimeout(say, PATIENCE, "Reporting. No answer yet: this page tries again.");
+    say(phrase("sending"));
+    const wait = setTimeout(say, PATIENCE, phrase("waiting"));
     // A class has few people, so its rounds need a large epsilon, and one browser answers several.
     // If a kept report is gone meanwhile, no other is made.
     const limits = isPractice(round) ? [Infinity, Infinity] : [MAX_EPSILON, MAX_TOTAL_EPSILON];
@@ -309,10 +320,12 @@ async function start() {
       await check();
       const receipt = await new Reporter(server, survey ? round.id : target, options).report(item);
       form.hidden = true;
-      const thanks = round.thanks ? "" : "Thank you: your report is counted.";
-      say(receipt.resent ? RESENT : thanks, round.thanks);
-      status.focus();
+      const thanks = round.thanks ? "" : phrase("thanks");
+      say(receipt.resent ? `${phrase("resent")} ` : thanks, round.thanks, language ?? "");
+      status.focus({ preventScroll: true });
+      forgetTicket();
     } catch (error) {
+      if (ticket && !(error instanceof UnansweredError)) ticket.line.hidden = false;
       await show(message(error));
     } finally {
       clearTimeout(wait);
@@ -322,6 +335,6 @@ async function start() {
 }
 
 start().catch((error) => {
-  element.promise.textContent = obstruction(error);
+  element.lead.textContent = obstruction(error);
   for (const each of [element.draw, element.privacy, form]) each.hidden = true;
 });

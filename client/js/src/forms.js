@@ -24,7 +24,8 @@ export function readForm(body) {
     throw new InvalidAnswerError("rounds must be an array of 1 to 50");
   const rounds = body.rounds.map((round) => {
     const [id, state] = ["id", "state"].map((name) => field.text(round ?? {}, name));
-    return { id, question: field.shown(round, "question"), state };
+    const [question, language] = ["question", "language"].map((name) => field.shown(round, name));
+    return { id, question, language, state };
   });
   const isDistinct = (values) => new Set([...values, null]).size > values.length;
   const ids = rounds.map((round) => round.id);

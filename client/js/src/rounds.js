@@ -35,6 +35,7 @@ const OWN = ["hash_range", "subset_size"];
  * @property {string | null} question
  * @property {string | null} title
  * @property {string | null} thanks
+ * @property {string | null} language
  * @property {Object<string, string>} thresholds
  */
 
@@ -106,6 +107,7 @@ export async function readRound(body, crypto) {
     question: field.shown(body, "question"),
     title: field.shown(body, "title"),
     thanks: field.shown(body, "thanks"),
+    language: field.shown(body, "language"),
   };
   if (!isReference(round.id))
     throw new InvalidAnswerError("id must be letters, digits and . _ ~ -");

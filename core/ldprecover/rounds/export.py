@@ -52,7 +52,8 @@ class RoundExport:
 
     `seed` are the 128 random bits, in hexadecimal digits, that split the reports for certificates.
     The server drew them when it closed the round; None for an open round. `question`, `title` and
-    `thanks` are the texts that the round shows; None for one that it does not have.
+    `thanks` are the texts that the round shows, and `language` is theirs; None for one that it does
+    not have.
 
     Raises ParameterError if the tally is over other items, UTF-8 cannot write the id or the
     name, the seed is not 32 small hexadecimal digits, or a text is blank or too long.
@@ -66,6 +67,7 @@ class RoundExport:
     question: str | None = None
     title: str | None = None
     thanks: str | None = None
+    language: str | None = None
 
     def __post_init__(self) -> None:
         if self.tally.summary.size != self.parameters.oracle.summary_size:
@@ -93,8 +95,8 @@ class RoundExport:
 
         Little-endian: the parameters' digest in ASCII, n as u8, the counts as i8, then id and name,
         each as a u4 length and its UTF-8 bytes. For one with a seed then "seed" in ASCII and its 16
-        bytes. For each of question, title and thanks that is there then its name and the text, each
-        as a length and UTF-8.
+        bytes. For each of question, title, thanks and language that is there then its name and the
+        text, each as a length and UTF-8.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
@@ -180,9 +182,9 @@ class RoundExport:
     def __add__(self, other: RoundExport) -> RoundExport:
         """Return the export of the reports of both rounds, such as those of two deployments.
 
-        Its id and name join theirs by +, and it has no seed. It keeps a title and thanks that both
-        have. Raises ParameterError, with what differs, for rounds with other parameters or another
-        question, and for a round that both contain.
+        Its id and name join theirs by +, and it has no seed. It keeps a title, thanks and language
+        that both have. Raises ParameterError, with what differs, for rounds with other parameters
+        or another question, and for a round that both contain.
         """
         differences = _differences(self.parameters, other.parameters)
         if self.question != other.question:
@@ -195,14 +197,13 @@ class RoundExport:
             )
         if twice := self._rounds & other._rounds:
             raise ParameterError(f"the reports of the round {min(twice)} would count twice")
+        shared = self._texts.items() & other._texts.items()
         return RoundExport(
             round=f"{self.round}+{other.round}",
             name=self.name if self.name == other.name else f"{self.name}+{other.name}",
             parameters=self.parameters,
             tally=self.tally + other.tally,
-            question=self.question,
-            title=self.title if self.title == other.title else None,
-            thanks=self.thanks if self.thanks == other.thanks else None,
+            **dict(shared),
         )
 
     @property

@@ -18,9 +18,9 @@ from ldprecover.protocols import FrequencyOracle, frequency_oracle, own_paramete
 
 MAX_LABEL = 300
 """Code points of a label."""
-TEXTS = {"question": 300, "title": 120, "thanks": 300}
-"""The texts that a round shows, with their most code points. They are optional, and its digest does
-not have them."""
+TEXTS = {"question": 300, "title": 120, "thanks": 300, "language": 35}
+"""The texts that a round shows and their language, a BCP 47 tag, with their most code points. They
+are optional, and its digest does not have them."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ CLIENT = STATIC / "client"
 """The client for JavaScript, for the survey: a wheel has it here, a checkout in client/js."""
 
 _CHECKOUT = Path(__file__).parents[3] / "client" / "js"
-_CLIENT_FILES = ("ldprecover.js", "LICENSE", "src/*.js", "example/*")
+_CLIENT_FILES = ("ldprecover.js", "LICENSE", "src/*.js", "example/*", "example/languages/*")
 
 INDEX = "index.html"
 """The file at the path /."""

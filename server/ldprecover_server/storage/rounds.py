@@ -78,6 +78,7 @@ class StoredRound:
     question: str | None
     title: str | None
     thanks: str | None
+    language: str | None
     access: str
     read_access: str
     retention: str

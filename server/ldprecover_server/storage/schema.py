@@ -66,7 +66,7 @@ rounds = sa.Table(
     _column("domain_size", sa.Integer),  # number of items
     _column("labels_bytes", sa.Integer),  # size of the labels as a JSON array in ASCII
     _column("digest", sa.String(64)),  # of the parameters and the labels, in hex
-    # The texts that a round shows; null for none.
+    # The texts that a round shows, and their language; null for none.
     *(sa.Column(name, sa.String(length)) for name, length in TEXTS.items()),
     _column("access", sa.String(8)),  # who may submit: open, key, ticket
     _column("read_access", sa.String(8)),  # who may read: public, key

@@ -59,11 +59,12 @@ def test_texts_of_the_survey_are_shown(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     question = "What did you have for lunch, in one word, if you had any?"
-    texts = ["--question", question, "--title", "Lunch", "--thanks", "Merci !"]
+    texts = ["--question", question, "--title", "Lunch", "--thanks", "Merci !", "--language", "fr"]
     opened = on_server(f"round open {name} {FOUR}", *texts).succeeds().out
     assert f"Question: {question}\n" in opened
     shown = on_server(f"round show {name} --json").json
-    assert [shown[each] for each in ("question", "title", "thanks")] == [question, *texts[3::2]]
+    names = [each[2:] for each in texts[::2]]
+    assert [shown[each] for each in names] == [question, *texts[3::2]]
     assert f"{question[:39]}…" in " ".join(on_server("round list").out.split())
     on_server(f"send value 2 {name}").succeeds()
     (entry,) = on_server("send ledger --json").json["reports"]

@@ -14,7 +14,7 @@ const NAME = "[a-z0-9][a-z0-9._\\-]{0,63}";
 const NAME_SAID = "a to z, 0 to 9, dot, _ and -, a letter or digit first";
 const LEFT = ["protocol", "epsilon", "name", "items", "domain_size", "retention"];
 const FOLDED = ["access", "read_access", "practice"];
-const TEXTS = ["question", "title", "thanks"];
+const TEXTS = ["question", "title", "thanks", "language"];
 
 export async function show({ main, query, signal }) {
   const document = await get("openapi.json", { signal });
@@ -91,6 +91,7 @@ export async function show({ main, query, signal }) {
       helped("retention", "Retention of reports"),
       helped("title", "Title"),
       helped("thanks", "Thanks"),
+      helped("language", "Language"),
       own.map((name) => helped(name, name.replaceAll("_", " "))),
     ),
   );
