@@ -46,7 +46,7 @@ function codeOf(tag) {
   try {
     return new Intl.Locale(tag).language;
   } catch {
-    return null; // null, or a tag that is none
+    return null; // null, or no tag
   }
 }
 
