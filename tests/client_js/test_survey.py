@@ -160,6 +160,8 @@ def test_survey_speaks_the_language_of_its_round_or_of_the_browser(
     root = page.locator("html")
     assert [root.get_attribute(name) for name in ("lang", "dir")] == ["ar", "rtl"]
     assert page.locator("bdi").first.get_attribute("lang") == "ar-EG"
+    alignment = page.locator("h1").evaluate("(each) => getComputedStyle(each).textAlign")
+    assert alignment == "right", "an English question stands where Arabic begins"
     hundred = page.evaluate("new Intl.NumberFormat('ar-EG').format(100)")
     assert page.locator("#promise").inner_text().count(hundred) == 2
     assert page.get_by_label("تذكرتك").is_hidden()
