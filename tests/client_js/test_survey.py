@@ -439,8 +439,10 @@ def test_survey_of_a_form_asks_the_drawn_question_alone(
     forged = f"{ticket[:22]}.{other[23:]}"  # which assigns another question, and binds nothing
     page.goto(f"{address}{id}#ticket={forged}")
     page.get_by_role("heading", name="xyz"[assigned_round(other, 3)]).wait_for()
+    assert page.get_by_label("Your ticket").is_hidden()
     press(page, "soup")
     says(page, "This is no ticket of this survey.")
+    assert page.get_by_label("Your ticket").is_visible()
     says(page, "only under a ticket for the same question, and no new one. With a ticket for")
     page.goto(f"{address}{id}#ticket={ticket}")
     says(page, "This ticket is for another question of this survey. The button sends the kept")
