@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 262_000,
+    "source tokens": 263_700,
     "test tokens": 342_000,
     "lines of JavaScript, shell, YAML, TOML, HTML": 11_450,
     "columns of the table of rounds": 25,

@@ -17,7 +17,7 @@ class Version(Message):
     version: Text
     kernels: str = Field(description="Implementation of support counting: numpy or numba.")
     verdict_reports: Count = Field(
-        description="Stored reports up to which the server computes the verdict of a closed round, "
+        description="Stored reports up to which the server computes the verdict of a round, "
         "where it needs to read them; 0 if it keeps no verdicts."
     )
 

@@ -305,8 +305,8 @@ class RoundSummary(_RoundHead):
     state: Literal["open", "closed"]
     n: Count = Field(description="Number of reports counted.")
     verdict: Verdict | None = Field(
-        description="Null until the server has computed it for the closed round, if the round is "
-        "too large for that, and for callers that may not read the round."
+        description="Null until the server has computed it, for an open round from 1,000 reports "
+        "on; if the round is too large for that; and for callers that may not read the round."
     )
     opened_at: Text
     closed_at: Text | None

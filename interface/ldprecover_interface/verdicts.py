@@ -1,4 +1,4 @@
-"""Verdicts: what the server concludes of a closed round, unasked."""
+"""Verdicts: what the server concludes of a round, unasked."""
 
 from typing import Annotated
 
@@ -42,7 +42,12 @@ class UnseenGain(Message):
 
 
 class Verdict(Message):
-    """What the recommended recovery, the alarms and a certificate conclude of a closed round."""
+    """What the recommended recovery, the alarms and a certificate conclude of a round."""
+
+    reports: int = Field(
+        ge=0,
+        description="Number of reports it was computed from: of an open round not the last ones.",
+    )
 
     attack: Attack = Field(
         description="`near_certain` from a probability of 0.9 or a proven share of 0.1 on; else "

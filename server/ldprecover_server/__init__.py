@@ -3,6 +3,7 @@
 from ldprecover_server.administration import (
     check,
     create_key,
+    list_acts,
     list_keys,
     migrate,
     revoke_key,
@@ -18,6 +19,7 @@ __all__ = [
     "check",
     "create_app",
     "create_key",
+    "list_acts",
     "list_keys",
     "migrate",
     "revoke_key",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ldprecover import RoundExport
 from ldprecover.rounds.parameters import TEXTS
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.settings import Settings
-from ldprecover_server.storage import AccessKey, Finding, Storage
+from ldprecover_server.storage import AccessKey, Act, Finding, Storage
 
 
 def migrate(settings: Settings) -> list[str]:
@@ -38,6 +38,12 @@ def revoke_key(settings: Settings, name: str) -> None:
     """Revoke a key for good. Raises KeyNotFoundError."""
     with _database(settings) as storage:
         storage.keys.revoke(name)
+
+
+def list_acts(settings: Settings) -> Sequence[Act]:
+    """Return who changed what in the last year, at most 10,000 acts, the last one first."""
+    with _database(settings) as storage:
+        return storage.acts.all()
 
 
 def check(settings: Settings) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Regular work of a server process: deletion."""
+"""Regular work of a server process: deletion, and counts of rounds for the metrics."""
 
 import asyncio
 import logging
@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from anyio import to_thread
 
-from ldprecover_server.errors import ServiceError
+from ldprecover_server.errors import RoundNotFoundError, ServiceError
 from ldprecover_server.metrics import Metrics
-from ldprecover_server.storage import Storage, for_seconds
+from ldprecover_server.storage import CURRENT, Storage, for_seconds
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,8 @@ class Housekeeping:
 
     def once(self) -> bool:
         """Run each task, with a time limit; return whether work is left."""
-        is_left = [self._try(task) for task in (self._keep_claim, self._delete, self._erase)]
+        tasks = (self._keep_claim, self._delete, self._erase, self._count)
+        is_left = [self._try(task) for task in tasks]
         self.last_run = time.time()
         self._metrics.last_housekeeping.set(self.last_run)
         return any(is_left)
@@ -71,9 +72,20 @@ class Housekeeping:
         deleted = self._storage.deletion.delete_rest(
             for_seconds(_TASK_SECONDS, unless=self._stopping.is_set)
         )
+        self._storage.acts.delete_old()
         rows = 0 if deleted.done else self._storage.deletion.remaining_rows()
         self._metrics.rows_to_delete.set(rows)
         return not deleted.done
+
+    def _count(self) -> bool:
+        for attack, number in self._storage.verdicts.open_rounds().items():
+            self._metrics.open_rounds.labels(attack).set(number)
+        try:
+            reports = self._storage.rounds.find(CURRENT).n
+        except RoundNotFoundError:
+            reports = 0
+        self._metrics.current_reports.set(reports)
+        return False
 
     def _erase(self) -> bool:
         if not self._storage.deletion.is_erased:

@@ -100,9 +100,20 @@ class Metrics:
         )
         self.verdicts = counter(
             "ldprecover_verdicts_total",
-            "Verdicts on closed rounds by outcome: kept, or failed, because of an error or a "
-            "limit of time, memory or disk.",
+            "Verdicts by outcome: kept, or failed, because of an error or a limit of time, memory "
+            "or disk.",
             ("outcome",),
+        )
+        counted = partial(gauge, multiprocess_mode="livemostrecent")
+        self.open_rounds = counted(
+            "ldprecover_open_rounds",
+            "Open rounds by their verdict, counted every 10 seconds; near_certain_once until the "
+            "next verdict says so too.",
+            ("verdict",),
+        )
+        self.current_reports = counted(
+            "ldprecover_current_round_reports",
+            "Reports of the current round, counted every 10 seconds; 0 without one.",
         )
         self.last_housekeeping = gauge(
             "ldprecover_last_housekeeping_timestamp_seconds",
@@ -110,10 +121,9 @@ class Metrics:
             " runs every 10 seconds.",
             multiprocess_mode="max",
         )
-        self.rows_to_delete = gauge(
+        self.rows_to_delete = counted(
             "ldprecover_rows_to_delete",
             "Rows of deleted rounds still in the database, as last counted.",
-            multiprocess_mode="livemostrecent",
         )
 
     def _new(

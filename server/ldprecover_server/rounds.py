@@ -12,6 +12,7 @@ from ldprecover import ParameterError, Tally
 from ldprecover.items import label_key
 from ldprecover.rounds.export import RoundExport
 from ldprecover.rounds.parameters import TEXTS, check_texts
+from ldprecover.sentences import counted
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_interface.forms import NewForm
 from ldprecover_interface.rounds import NewRound
@@ -51,13 +52,13 @@ class Rounds:
         """Rounds by id, and by name as last looked up."""
         self._labels: Cache[int, bytes] = Cache(labels_bytes, len)
 
-    def open(self, new: NewRound) -> StoredRound:
-        """Open a round; its default name has the protocol.
+    def open(self, new: NewRound, key: str | None = None) -> StoredRound:
+        """Open a round; its default name has the protocol. `key` is the name of the caller's key.
 
         Raises NameTakenError and ParameterError.
         """
         name = f"{new.protocol}-{secrets.token_hex(4)}"
-        return self._remembered(self._storage.rounds.open(**self._checked(new, name)))
+        return self._remembered(self._storage.rounds.open(**self._checked(new, name), key=key))
 
     def _checked(self, new: NewRound, default_name: str) -> dict[str, Any]:
         """Return what the storage opens a round with. Raises ParameterError."""
@@ -80,7 +81,7 @@ class Rounds:
         name = new.name or default_name
         return {"id": id, "name": name, "parameters": parameters, **columns, **texts}
 
-    def open_form(self, new: NewForm) -> list[StoredRound]:
+    def open_form(self, new: NewForm, key: str | None = None) -> list[StoredRound]:
         """Open a form; return its rounds. Raises NameTakenError and ParameterError."""
         _check_name(new.name)
         check_texts({"title": new.title})
@@ -97,9 +98,9 @@ class Rounds:
             except ParameterError as error:
                 raise ParameterError(f"rounds.{i}: {error}") from None
         id = f"F{secrets.token_hex(12)}"
-        return self._storage.forms.open(id, name, new.title, checked)
+        return self._storage.forms.open(id, name, new.title, checked, key)
 
-    def close(self, identifier: str) -> StoredRound:
+    def close(self, identifier: str, key: str | None = None) -> StoredRound:
         """Close a round to reports.
 
         Raises RoundNotFoundError, RoundOfFormError, PluginNotLoadedError and
@@ -107,23 +108,27 @@ class Rounds:
         """
         # First, so that a call with an error changes nothing.
         round = self._remembered(self._single(identifier))
-        return self._storage.rounds.close(round.id)
+        return self._storage.rounds.close(round.id, key)
 
-    def delete(self, identifier: str) -> None:
+    def delete(self, identifier: str, key: str | None = None) -> None:
         """Delete a round and all its reports. Raises RoundNotFoundError and RoundOfFormError."""
         round = self._single(identifier)
-        self._storage.deletion.delete(round.id)
+        self._storage.deletion.delete(round.id, key)
         self.evict(round)
 
-    def mint(self, identifier: str, count: int) -> Iterator[str]:
+    def mint(self, identifier: str, count: int, key: str | None = None) -> Iterator[str]:
         """Return new tickets of a round. Raises as `close` does, and ParameterError."""
         round = self._remembered(self._single(identifier))
-        return self._access.mint(round.id, round.access, count)
+        tickets = self._access.mint(round.id, round.access, count)
+        self._storage.acts.write(key, f"make {counted(count, 'ticket')}", round.name)
+        return tickets
 
-    def mint_for_form(self, identifier: str, count: int) -> Iterator[str]:
+    def mint_for_form(self, identifier: str, count: int, key: str | None = None) -> Iterator[str]:
         """Return new tickets of a form. Raises FormNotFoundError and ParameterError."""
         round = self._remembered(self.form(identifier)[0])
-        return self._access.mint(str(round.form), round.access, count)
+        tickets = self._access.mint(str(round.form), round.access, count)
+        self._storage.acts.write(key, f"make {counted(count, 'ticket')}", str(round.form_name))
+        return tickets
 
     def _single(self, identifier: str) -> StoredRound:
         """Return a round that belongs to no form. Raises RoundNotFoundError, RoundOfFormError."""
@@ -223,14 +228,14 @@ class Rounds:
         """Return the rounds of a form in order. Raises FormNotFoundError."""
         return self._storage.forms.find(identifier)
 
-    def close_form(self, identifier: str) -> list[StoredRound]:
+    def close_form(self, identifier: str, key: str | None = None) -> list[StoredRound]:
         """Close the rounds of a form to reports; return them. Raises FormNotFoundError."""
-        return self._storage.forms.close(identifier)
+        return self._storage.forms.close(identifier, key)
 
-    def delete_form(self, identifier: str) -> None:
+    def delete_form(self, identifier: str, key: str | None = None) -> None:
         """Delete a form, its rounds and all their reports. Raises FormNotFoundError."""
         rounds = self.form(identifier)
-        self._storage.deletion.delete_form(str(rounds[0].form))
+        self._storage.deletion.delete_form(str(rounds[0].form), key)
         for round in rounds:
             self.evict(round)
 

@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     """Reports that an analysis may store in a temporary file in TMPDIR, in bytes; it stores those
     of a whole round."""
     verdict_reports: Annotated[int, Field(ge=0)] = 2_000_000
-    """Reports of a closed round up to which the server computes its verdict unasked, where it needs
+    """Reports of a round up to which the server computes its verdict unasked, where it needs
     to read the reports: not those of GRR, HR and LLH, nor reports that are not kept. 0 means no
     verdicts."""
     min_free_bytes: Annotated[int, Field(ge=0)] = 64 * MIB

@@ -1,5 +1,6 @@
 """Submissions: size limits by caller, checks, and the hand-over to the writer."""
 
+import logging
 from dataclasses import dataclass
 
 from ldprecover import FrequencyOracle, ReportError
@@ -20,6 +21,8 @@ from ldprecover_server.rounds import Rounds
 from ldprecover_server.settings import Settings
 from ldprecover_server.storage import Storage, StoredRound
 
+_log = logging.getLogger(__name__)
+
 _READINESS_SECONDS = 1.0
 """Seconds that the result of `/readyz` is kept: anybody may call it, and each check writes to the
 database."""
@@ -39,6 +42,8 @@ class Submissions:
     def __post_init__(self) -> None:
         self.readiness = SharedCall(self._readiness_error, _READINESS_SECONDS)
         """Returns why a submission could not be stored now, or None."""
+        self._is_full = False
+        """Whether the last check found too few free bytes, which it logs once."""
 
     def max_body_bytes(self, round: StoredRound, sender: Sender, packed: bool) -> int:
         """Return the maximum size of a decompressed body in bytes: its reports, and 4 KiB.
@@ -118,6 +123,11 @@ class Submissions:
 
     def _check_ready(self) -> None:
         free, required = self.storage.database.free_bytes(), self.settings.min_free_bytes
-        if free is not None and free < required:
-            raise StorageFullError(f"the disk has {free} bytes free, and {required} are required")
+        is_full = free is not None and free < required
+        was_full, self._is_full = self._is_full, is_full
+        if is_full:
+            error = StorageFullError(f"the disk has {free} bytes free, and {required} are required")
+            if not was_full:
+                _log.warning("the server is not ready: %s", error)
+            raise error
         self.ingest.check_ready()

@@ -201,6 +201,7 @@ INVALID_CONCLUSIONS: dict[str, Any] = {
     "dropped": [{"screen": "sizes", "what": "x", "reports": -1}],
 }
 VERDICT: dict[str, Any] = {
+    "reports": 5,
     "attack": "possible",
     "attack_probability": 0.4,
     "unseen": [{"items": 1, "share": 0.05, "gain": 0.2, "untested": 0.2}],

@@ -213,6 +213,16 @@ def _open(connection: Any, *more: object) -> None:
     connection.execute("PRAGMA max_page_count=1073741823")
 
 
+def test_nearly_full_disk_is_logged_once(
+    start_in_process: StartInProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = start_in_process(min_free_bytes=1 << 60)
+    app.app.state.services.submissions.readiness.seconds = 0.0
+    for _ in range(2):
+        assert problem_of(app.get("/readyz")) == "storage-full"
+    assert caplog.text.count("the server is not ready: the disk has") == 1
+
+
 def test_full_disk_is_507_and_recovers(start_in_process: StartInProcess) -> None:
     app = start_in_process()
     round = app.open_round()

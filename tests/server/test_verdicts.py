@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ from ldprecover_server.analysis.tasks import VerdictResult
 from ldprecover_server.analysis.verdicts import Verdicts, _ClaimedError
 from ldprecover_server.analysis.verdicts import verdict_of as verdict_from
 from ldprecover_server.analysis.worker_pool import Prepare
-from ldprecover_server.errors import AnalysesBusyError
+from ldprecover_server.errors import AnalysesBusyError, AnalysisTimeoutError
+from ldprecover_server.housekeeping import Housekeeping
 from ldprecover_server.storage.schema import tallies
+from ldprecover_server.storage.verdicts import REPEAT_SECONDS
 
 pytestmark = pytest.mark.sqlite
 
@@ -37,6 +40,7 @@ LABELS = [str(item) for item in range(D)]
 TARGETS = (20, 21, 22)
 AUTO = {"method": "auto"}
 FIELDS = {
+    "reports",
     "attack",
     "attack_probability",
     "unseen",
@@ -171,7 +175,7 @@ def test_names_the_first_of_many_raised_items() -> None:
     conclusions = Conclusions(attack="possible", beta=0.1, suspects=suspects)
     recovery = replace(recover(oracle, np.full(D, 1 / D), "norm-sub"), conclusions=conclusions)
     labels = [str(item) for item in range(2 * MAX_RAISED)]
-    verdict = verdict_from(VerdictResult(recovery, (), 0.0), labels)
+    verdict = verdict_from(VerdictResult(recovery, (), 0.0), labels, N)
     assert (verdict.attack, verdict.malicious_share) == ("possible", 0.1)
     assert verdict.raised == [item for item, _ in suspects[:MAX_RAISED]]
 
@@ -180,8 +184,8 @@ def test_names_the_first_of_many_raised_items() -> None:
 def test_other_evidence_makes_an_attack_possible(alarms: tuple[str, ...], least: float) -> None:
     oracle = frequency_oracle("grr", 1.0, D)
     recovered = recover(oracle, np.full(D, 1 / D), n=N)
-    assert verdict_from(VerdictResult(recovered, (), 0.0), LABELS).attack == "cannot_be_seen"
-    assert verdict_from(VerdictResult(recovered, alarms, least), LABELS).attack == "possible"
+    assert verdict_from(VerdictResult(recovered, (), 0.0), LABELS, N).attack == "cannot_be_seen"
+    assert verdict_from(VerdictResult(recovered, alarms, least), LABELS, N).attack == "possible"
 
 
 def test_verdict_needs_the_key_that_results_need(start: Start) -> None:
@@ -223,7 +227,7 @@ def test_result_of_another_version_is_computed_again(start: Start) -> None:
     id = closed_round(app)
     compute(app)
     seq = app.storage.rounds.find(id).seq
-    app.storage.verdicts.add(seq, "null", b"\x91\x01")
+    app.storage.verdicts.add(seq, "closed", "possible", "null", b"\x91\x01")
     assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["method"] == "unmix"
 
 
@@ -303,7 +307,7 @@ def test_a_fault_does_not_end_the_task(
 def test_leaves_a_round_to_the_process_that_claimed_it(start: Start) -> None:
     app = start()
     claimed, other = closed_round(app, "grr"), closed_round(app, "grr")
-    assert app.storage.verdicts.claim(app.storage.rounds.find(claimed).seq)
+    assert app.storage.verdicts.claim(app.storage.rounds.find(claimed).seq, "closed", N)
     compute(app)
     assert verdict_of(app, claimed) is None
     assert verdict_of(app, other) is not None
@@ -360,5 +364,73 @@ def test_cancelled_computation_releases_its_claim(
     for prepare in late:
         with contextlib.suppress(_ClaimedError):
             prepare()
+    compute(app)
+    assert verdict_of(app, id) is not None
+
+
+@pytest.mark.both
+def test_attack_on_an_open_round_is_an_event(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A look shows it on the round; gauge and log need a second one, five minutes later."""
+    app = start()
+    oracle, malicious = frequency_oracle("oue", 1.0, D), 300
+    id = app.open_round("oue", 1.0, domain_size=D)
+    reports = reports_of(oracle, malicious)
+    app.submit(id, reports.tobytes())
+    compute(app)
+    verdict = verdict_of(app, id)
+    assert (verdict["attack"], verdict["reports"]) == ("near_certain", N + malicious)
+    assert gauges(app)["near_certain_once"] == 1
+    assert "the verdict on" not in caplog.text
+    app.submit(id, reports[:1].tobytes())
+    compute(app)
+    assert verdict_of(app, id) == verdict  # it is too recent
+    answer = app.post(f"/rounds/{id}/recover", json=AUTO).json()
+    assert answer["n"] == N + malicious + 1
+    later = datetime.now(UTC) + timedelta(seconds=REPEAT_SECONDS)
+    app.storage.verdicts.clock = lambda: later
+    compute(app)
+    assert verdict_of(app, id)["reports"] == N + malicious + 1
+    assert gauges(app) == {"near_certain": 1, "near_certain_once": 0, "current": N + malicious + 1}
+    changed = f"the verdict on the round {id} is near_certain, from {N + malicious + 1} reports"
+    assert caplog.text.count(changed) == 1
+    app.close_round(id)
+    assert verdict_of(app, id) is None
+    assert gauges(app)["near_certain"] == 0
+    compute(app)
+    assert verdict_of(app, id)["attack"] == "near_certain"
+    assert app.post(f"/rounds/{id}/recover", json=AUTO).json()["recovered"] == answer["recovered"]
+
+
+def gauges(app: InProcess) -> dict[str, float]:
+    """Return the open rounds of two verdicts, and the reports of the current round."""
+    Housekeeping(app.storage, app.app.state.metrics).once()
+    lines = dict(line.rsplit(" ", 1) for line in app.get("/metrics").text.splitlines())
+    named = {
+        word: f'ldprecover_open_rounds{{verdict="{word}"}}'
+        for word in ("near_certain", "near_certain_once")
+    } | {"current": "ldprecover_current_round_reports"}
+    return {word: float(lines[name]) for word, name in named.items()}
+
+
+def test_failed_verdict_on_an_open_round_waits_for_growth(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And does not keep the closed round from its own."""
+    app = start()
+    id = app.open_round("grr", 1.0, domain_size=D)
+    app.submit(id, reports_of(frequency_oracle("grr", 1.0, D)).tobytes())
+
+    async def fail(prepare: Prepare) -> bytes:
+        await asyncio.to_thread(prepare)
+        raise AnalysisTimeoutError("too slow")
+
+    with monkeypatch.context() as slow:
+        slow.setattr(app.app.state.verdicts.workers, "run_own", fail)
+        compute(app)
+    compute(app)
+    assert verdict_of(app, id) is None
+    app.close_round(id)
     compute(app)
     assert verdict_of(app, id) is not None

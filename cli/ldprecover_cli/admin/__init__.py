@@ -14,5 +14,6 @@ app = group(
     ticket=ticket.ticket,
     migrate=database.migrate,
     check=database.check,
+    log=database.log,
     key=key.app,
 )

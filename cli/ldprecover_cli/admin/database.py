@@ -1,4 +1,4 @@
-"""`admin migrate` and `admin check`: commands on the server's database."""
+"""`admin migrate`, `admin check` and `admin log`: commands on the server's database."""
 
 from dataclasses import asdict
 
@@ -52,3 +52,23 @@ def check(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
         note("The database is consistent.")
     if any(finding.fault for finding in findings):
         raise typer.Exit(1)
+
+
+def log(*, database_url: DatabaseUrl = None, json: Json = False) -> None:
+    """List who opened, closed or deleted what, and made keys and tickets.
+
+    The last act comes first; 10,000 acts are kept, for a year. An act without a key was done on the
+    machine with the database.
+
+    Example: ldprecover admin log
+    """
+    import ldprecover_server
+    from ldprecover_cli.serve import database
+
+    with database(database_url) as settings:
+        acts = ldprecover_server.list_acts(settings)
+    if json:
+        print_json({"acts": [asdict(act) for act in acts]})
+        return
+    rows = ((act.at, act.key or "", act.act, act.subject) for act in acts)
+    console().print(plain_table("time", "key", "act", "name", rows=rows))

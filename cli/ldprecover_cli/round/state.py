@@ -34,11 +34,11 @@ _Own = Annotated[
 ]
 """The round or form of a command that never takes the current round."""
 _SHOWN = 40  # characters of a question in a list
-_OTHER_COLUMNS = 68  # characters of a list beside the name
+_OTHER_COLUMNS = 84  # characters of a list beside the name
 
 
 def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
-    """List the rounds of a server.
+    """List the rounds of a server, with what their verdicts say of an attack.
 
     The round opened last comes first; it is the current one.
 
@@ -53,21 +53,33 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
         console().print("No rounds yet. Open one with: ldprecover round open")
         return
     out = console()
+    attacks = [round.verdict.attack.replace("_", " ") if round.verdict else "" for round in rounds]
     dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
     rows = (
         (
             round.name,
             _shortened(round.question or round.title or ""),
             round.state,
+            attack,
             round.protocol,
             f"{round.opened_at[:16].replace('T', ' ')}Z" if dated else "",
             f"{round.epsilon:g}",
             f"{round.domain_size:,}",
             f"{round.n:,}",
         )
-        for round in rounds
+        for round, attack in zip(rounds, attacks, strict=True)
     )
-    columns = ("name", "question", "state", "protocol", "opened", "epsilon", "items", "reports")
+    columns = (
+        "name",
+        "question",
+        "state",
+        "attack",
+        "protocol",
+        "opened",
+        "epsilon",
+        "items",
+        "reports",
+    )
     out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
     if not dated:
         out.print("A wider terminal also shows the time of opening.")

@@ -31,6 +31,8 @@ from ldprecover_server.analysis.tasks import Task, pack
 
 NICE = 10
 """The niceness of a worker, so that the server comes first when both want the processor."""
+OWN_NICE = 19
+"""The niceness of the worker of the server's own tasks, which takes the processor from nobody."""
 
 SEND_REPORTS, RESULT, REJECTED, FAILED = b"W", b"A", b"N", b"F"
 """What a worker sends: a request for the reports, at most once per task; or the end of the task.
@@ -63,15 +65,15 @@ class TaskLimits:
 def main() -> None:
     """Run tasks of the connection whose file descriptor is the command's first argument.
 
-    The other arguments are the plugins that the server has loaded.
+    The second is its niceness, the others are the plugins that the server has loaded.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would contain reports
-    os.nice(NICE)
+    os.nice(int(sys.argv[2]))
     connection = Connection(int(sys.argv[1]))
     inbox: Inbox = queue.Queue()
     threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
-    if names := sys.argv[2:]:
+    if names := sys.argv[3:]:
         plugins.load(names)
     idle_bytes = _data_bytes()
     try:

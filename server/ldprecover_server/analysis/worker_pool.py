@@ -18,12 +18,15 @@ from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.reduction import send_handle
 from pathlib import Path
+from typing import Any
 
 from ldprecover import plugins
 from ldprecover.errors import ParameterError
 from ldprecover_server.analysis.tasks import Task
 from ldprecover_server.analysis.worker import (
+    NICE,
     OUT_OF_MEMORY,
+    OWN_NICE,
     REJECTED,
     RESULT,
     SEND_REPORTS,
@@ -88,7 +91,8 @@ class _Worker:
     `kill` and `close` may be called from any thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, nice: int = NICE) -> None:
+        self.nice = nice
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         """Held to start and to kill the process."""
@@ -157,7 +161,7 @@ class _Worker:
         names = plugins.loaded(plugins.GROUPS[:2])
         with theirs:
             return subprocess.Popen(  # noqa: S603  no argument comes from a caller
-                [sys.executable, "-P", program, str(theirs.fileno()), *names],
+                [sys.executable, "-P", program, str(theirs.fileno()), str(self.nice), *names],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # a `print` in a plugin
                 pass_fds=[theirs.fileno()],
@@ -244,6 +248,8 @@ class AdmissionQueue:
         """When a caller released a place that another such caller could take."""
         self._changed = asyncio.Event()
         """Set when a place was released, or a caller left the queue."""
+        self.preempted = asyncio.Event()
+        """Set when a caller needs the place of the server's own work."""
         self._queues: dict[bool, list[_Waiter]] = {True: [], False: []}
         self._served: dict[Hashable, int] = {}
         """The number of the turn in which a group was served last."""
@@ -271,7 +277,8 @@ class AdmissionQueue:
         loop = asyncio.get_running_loop()
         while True:
             seconds: float | None = None
-            if not self.needs_place and self.running < self._places:
+            is_blocked = self.needs_place or self._running_own
+            if not is_blocked and self.running < self._places:
                 is_last = self.running + 1 == self._places
                 seconds = self._released_at + self._quiet_seconds - loop.time()
                 if seconds <= 0 or not is_last:
@@ -281,6 +288,7 @@ class AdmissionQueue:
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()
         self._running_own += 1
+        self.preempted.clear()
 
     def release_own(self) -> None:
         """Release the place of the server's own work, and admit the next caller."""
@@ -302,6 +310,8 @@ class AdmissionQueue:
             raise AnalysesBusyError(f"{self.waiting} analyses are queued, which is the limit")
         waiter = _Waiter(keyed, group)
         queue.append(waiter)
+        if self.needs_place:
+            self.preempted.set()
         try:
             await asyncio.wait([waiter.is_admitted], timeout=seconds)
             if not waiter.is_admitted.done():
@@ -377,8 +387,8 @@ class WorkerPool:
         # How often a running analysis is checked for others that wait.
         self._check_seconds = min(1.0, seconds * CONTENDED)
         self._metrics = metrics
-        self._idle = [_Worker() for _ in range(count)]
-        """One worker per free place."""
+        self._idle = [_Worker(OWN_NICE), *(_Worker() for _ in range(count))]
+        """One worker per free place, and in front of them that of the server's own tasks."""
         self._runs: dict[asyncio.Future[bytes], _Worker] = {}
         """The workers of the tasks in progress, by their results."""
         self._is_idle = asyncio.Event()
@@ -452,18 +462,33 @@ class WorkerPool:
         await admission.acquire_own()
 
         def check(seconds: float) -> None:
-            if admission.needs_place:
+            if admission.preempted.is_set():
                 raise AnalysesBusyError("a caller needs the worker")
 
-        return await self._run(prepare, self._limits[True], admission.release_own, check)
+        preempted = asyncio.create_task(admission.preempted.wait())
+        try:
+            return await self._run(
+                prepare, self._limits[True], admission.release_own, check, preempted
+            )
+        finally:
+            preempted.cancel()
 
     async def _run(
-        self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None], check: Check
+        self,
+        prepare: Prepare,
+        limits: TaskLimits,
+        release: Callable[[], None],
+        check: Check,
+        preempted: asyncio.Task[Any] | None = None,
     ) -> bytes:
-        """Return the packed result of an admitted task. Raises what `check` raises too."""
+        """Return the packed result of an admitted task. Raises what `check` raises too.
+
+        With `preempted`, at whose end it checks, it is a task of the server itself.
+        """
+        own = [] if preempted is None else [preempted]
         try:
             self._check_running()
-            result = self._begin(prepare, limits, release)
+            result = self._begin(prepare, limits, release, is_own=bool(own))
         except BaseException:
             release()
             raise
@@ -476,7 +501,11 @@ class WorkerPool:
                         f"it did not finish within {limits.seconds:g} seconds"
                     )
                 check(now - began)
-                await asyncio.wait([result], timeout=min(remaining, self._check_seconds))
+                await asyncio.wait(
+                    [result, *own],
+                    timeout=min(remaining, self._check_seconds),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
                 now = time.monotonic()
             return result.result()
         finally:
@@ -493,16 +522,21 @@ class WorkerPool:
             raise _stopping()
 
     def _begin(
-        self, prepare: Prepare, limits: TaskLimits, release: Callable[[], None]
+        self,
+        prepare: Prepare,
+        limits: TaskLimits,
+        release: Callable[[], None],
+        *,
+        is_own: bool,
     ) -> "asyncio.Future[bytes]":
         """Start a thread for the task, which frees its place; return the future result."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[bytes] = loop.create_future()
-        worker = self._idle.pop()
+        worker = self._idle.pop(0 if is_own else -1)
         # It died while it was idle, or memory that it has freed would be beyond the limit.
         if worker.is_over or worker.memory_bytes > limits.memory_bytes:
             worker.close()
-            worker = _Worker()
+            worker = _Worker(worker.nice)
 
         def work() -> None:
             try:
@@ -519,7 +553,7 @@ class WorkerPool:
             # A daemon thread, so that a database that hangs does not keep the server from exiting.
             threading.Thread(target=work, name="analysis", daemon=True).start()
         except RuntimeError as error:
-            self._idle.append(worker)
+            self._put_back(worker)
             raise AnalysisFailedError(f"no thread could start: {error}") from error
         self._runs[result] = worker
         self._is_idle.clear()
@@ -539,10 +573,14 @@ class WorkerPool:
                 result.set_exception(outcome)
         if self._is_stopped:
             worker.close()
-        self._idle.append(_Worker() if worker.is_over else worker)
+        self._put_back(_Worker(worker.nice) if worker.is_over else worker)
         release()
         if not self._runs:
             self._is_idle.set()
+
+    def _put_back(self, worker: _Worker) -> None:
+        position = 0 if worker.nice == OWN_NICE else len(self._idle)
+        self._idle.insert(position, worker)
 
 
 def _stopping() -> AnalysesBusyError:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Request
@@ -53,12 +53,16 @@ RoundOrCurrent = Annotated[str, Depends(_round_or_current)]
 
 @dataclass(frozen=True)
 class Caller:
-    """The caller of a request: its key, whether it is valid, and what responses it accepts."""
+    """The caller of a request: its key, whether it is valid, and what responses it accepts.
+
+    Of a caller who needs an admin key `key_name` is its name.
+    """
 
     services: Services
     key: str | None
     is_known: bool
     accepts_gzip: bool
+    key_name: str | None = None
 
     @property
     def max_bytes(self) -> int:
@@ -107,8 +111,8 @@ Anyone = Annotated[Caller, Depends(_anyone)]
 
 
 async def _admin(caller: Reader) -> Caller:
-    await caller.run(caller.services.access.require, caller.key, "admin")
-    return caller
+    key = await caller.run(caller.services.access.require, caller.key, "admin")
+    return replace(caller, key_name=key.name)
 
 
 Admin = Annotated[Caller, Depends(_admin)]

@@ -25,7 +25,12 @@ class FormStore(Repository):
     rounds: RoundStore
 
     def open(
-        self, id: str, name: str, title: str | None, new: Sequence[Mapping[str, Any]]
+        self,
+        id: str,
+        name: str,
+        title: str | None,
+        new: Sequence[Mapping[str, Any]],
+        key: str | None = None,
     ) -> list[StoredRound]:
         """Open a form with all of its rounds, or nothing; return the rounds.
 
@@ -41,6 +46,7 @@ class FormStore(Repository):
                 raise NameTakenError(f"a form named {name!r} exists")
             for position, each in enumerate(new):
                 self.rounds.insert(connection, **each, form=id, position=position)
+            self.rounds.acts.add(connection, key, "open form", name)
             return find_form(connection, id)
 
     def find(self, identifier: str) -> list[StoredRound]:
@@ -60,11 +66,13 @@ class FormStore(Repository):
             query = query.order_by(forms.c.seq.desc(), rounds.c.seq)
             return [stored_round(row) for row in connection.execute(query)]
 
-    def close(self, identifier: str) -> list[StoredRound]:
+    def close(self, identifier: str, key: str | None = None) -> list[StoredRound]:
         """Close all rounds of a form; return them. Raises FormNotFoundError."""
         with self.database.write() as connection:
-            for round in find_form(connection, identifier):
-                self.rounds.end(connection, round)
+            form = find_form(connection, identifier)
+            are_closed = [self.rounds.end(connection, round) for round in form]
+            if any(are_closed):
+                self.rounds.acts.add(connection, key, "close form", str(form[0].form_name))
             return find_form(connection, identifier)
 
 

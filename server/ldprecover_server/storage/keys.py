@@ -7,6 +7,7 @@ from secrets import token_bytes
 import sqlalchemy as sa
 
 from ldprecover_server.errors import KeyNotFoundError, NameTakenError
+from ldprecover_server.storage.acts import ActStore
 from ldprecover_server.storage.database import Repository
 from ldprecover_server.storage.schema import access_keys, secrets
 
@@ -33,8 +34,11 @@ class HashedKey:
     hash: bytes
 
 
+@dataclass(eq=False)
 class Keys(Repository):
     """The access keys of a database. Submission keys are elsewhere."""
+
+    acts: ActStore
 
     def find(self, hashes: Collection[bytes]) -> dict[bytes, HashedKey]:
         """Return the keys with these hashes that are not revoked, by hash."""
@@ -61,6 +65,7 @@ class Keys(Repository):
         with self.database.write() as connection:
             if not connection.execute(revocation.values(revoked_at=self._now())).rowcount:
                 raise KeyNotFoundError("no key that is not revoked has this name")
+            self.acts.add(connection, None, "revoke key", name)
 
     def add(self, name: str, scope: str, hash: bytes) -> None:
         """Store the hash of a key. Raises NameTakenError."""
@@ -69,6 +74,7 @@ class Keys(Repository):
         with self.database.write() as connection:
             if connection.scalar(insert.returning(access_keys.c.name), row) is None:
                 raise NameTakenError(f"a key named {name!r} exists")
+            self.acts.add(connection, None, f"create {scope} key", name)
 
     def ticket_secret(self) -> bytes:
         """Return the secret that tickets are signed with; the first call creates it."""

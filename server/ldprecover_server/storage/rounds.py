@@ -20,6 +20,7 @@ from ldprecover_server.errors import (
     RoundDamagedError,
     RoundNotFoundError,
 )
+from ldprecover_server.storage.acts import ActStore
 from ldprecover_server.storage.database import Database, Repository, read_large_value
 from ldprecover_server.storage.schema import (
     NOT_GONE,
@@ -100,16 +101,28 @@ class StoredRound:
         return oracle_of(self)
 
 
+@dataclass(eq=False)
 class RoundStore(Repository):
-    """The rounds of a database."""
+    """The rounds of a database. A change by a caller has the name of the caller's `key`."""
 
-    def open(self, id: str, name: str, parameters: RoundParameters, **columns: Any) -> StoredRound:
+    acts: ActStore
+
+    def open(
+        self,
+        id: str,
+        name: str,
+        parameters: RoundParameters,
+        *,
+        key: str | None = None,
+        **columns: Any,
+    ) -> StoredRound:
         """Open a round; `columns` are its access, read access, retention and texts by name.
 
         Raises NameTakenError.
         """
         with self.database.write() as connection:
             self.insert(connection, id, name, parameters, **columns)
+            self.acts.add(connection, key, "open round", name)
             return find_round(connection, id)
 
     def insert(
@@ -178,20 +191,28 @@ class RoundStore(Repository):
         with self.database.read() as connection:
             return connection.scalar(query) is not None
 
-    def close(self, identifier: str) -> StoredRound:
+    def close(self, identifier: str, key: str | None = None) -> StoredRound:
         """Close a round: no later commit adds a report to it."""
         with self.database.write() as connection:
             round = find_round(connection, identifier)
-            self.end(connection, round)
+            if self.end(connection, round):
+                self.acts.add(connection, key, "close round", round.name)
             return find_round(connection, round.id)
 
-    def end(self, connection: sa.Connection, round: StoredRound) -> None:
-        """Close a round in this transaction, unless it is closed."""
-        if round.state == "open":
-            # After the last report: nobody may choose reports by the split.
-            seed = secrets.token_hex(16)
-            values = {"state": "closed", "closed_at": self._now(), "seed": seed}
-            end_round(self.database, connection, round.seq, rounds.c.state == "open", values)
+    def end(self, connection: sa.Connection, round: StoredRound) -> bool:
+        """Close a round in this transaction; return False if it is closed."""
+        if round.state != "open":
+            return False
+        # After the last report: nobody may choose reports by the split.
+        seed = secrets.token_hex(16)
+        values = {"state": "closed", "closed_at": self._now(), "seed": seed}
+        is_open = rounds.c.state == "open"
+        is_closed = end_round(self.database, connection, round.seq, is_open, values)
+        # The verdict on the open round is not that of all its reports.
+        if is_closed:
+            reset = sa.update(verdicts).where(verdicts.c.round == round.seq)
+            connection.execute(reset.values(due_at=0, verdict=None))
+        return is_closed
 
     def tally(self, seq: int, size: int) -> Tally:
         """Return a round's tally over all processes; its summary has `size` counts.
@@ -202,11 +223,16 @@ class RoundStore(Repository):
             return sum_tallies(connection, seq, size)
 
 
-def lock_round(connection: sa.Connection, seq: int) -> None:
-    """Keep a round from being deleted until the transaction ends. Raises RoundNotFoundError."""
-    query = sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)
-    if connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
+def lock_state(connection: sa.Connection, seq: int) -> str:
+    """Keep a round in its state until the transaction ends; return it.
+
+    Raises RoundNotFoundError.
+    """
+    query = sa.select(rounds.c.state).where(rounds.c.seq == seq, NOT_GONE)
+    state: str | None = connection.scalar(query.with_for_update(read=True))
+    if state is None:
         raise RoundNotFoundError("the round was deleted")
+    return state
 
 
 def end_round(

@@ -146,16 +146,33 @@ secrets = sa.Table(
     _column("value", sa.LargeBinary(32)),
 )
 
-# What the recommended recovery of a closed round concludes. A revision that changes the form of a
-# verdict or a recovery deletes the rows: servers compute them again.
+# What the recommended recovery of a round concludes; the recovery only of a closed round. A
+# revision that changes the form of a verdict or a recovery deletes the rows: servers compute them
+# again.
 verdicts = sa.Table(
     "verdicts",
     metadata,
     _round_column(primary_key=True, ondelete="CASCADE"),
-    _column("claimed_until", sa.BigInteger),  # by a process that computes it; since the epoch
+    # In seconds since the epoch: no process computes the verdict before, because one does, or the
+    # last verdict on the open round is too recent.
+    _column("due_at", sa.BigInteger, default=0),
+    # The number of reports from which on the verdict on the open round is computed again.
+    _column("due_reports", sa.BigInteger, default=1),
+    sa.Column("attack", sa.String(17)),  # by the last verdicts: see `storage.verdicts`
     sa.Column("verdict", sa.Text),  # JSON; null while it is computed
     # Last, as the counts of a tally.
     sa.Column("recovery", sa.LargeBinary),  # packed: see `analysis.tasks`
+)
+
+# What holders of admin keys changed, and what was changed on the database itself.
+acts = sa.Table(
+    "acts",
+    metadata,
+    _id_column(),
+    _column("at", sa.String(32)),
+    sa.Column("key", sa.String(64)),  # name of the key; null for a command on the database
+    _column("act", sa.String(24)),
+    _column("subject", sa.String(64)),  # name of the round, form or key
 )
 
 # Keys of the Postgres advisory locks, in one place because they share the whole database. Locks

@@ -17,6 +17,7 @@ from ldprecover_server.errors import (
     StoreUnavailableError,
 )
 from ldprecover_server.storage import migrations
+from ldprecover_server.storage.acts import ActStore
 from ldprecover_server.storage.backends.sqlite import SQLite
 from ldprecover_server.storage.commit import Commit
 from ldprecover_server.storage.database import Clock, Database, Repository, utc_now
@@ -73,12 +74,13 @@ class Storage(Repository):
         self.is_checked = False
         """Whether its tables were read and written when the server started."""
         self.commit = Commit(database, clock)
-        self.rounds = RoundStore(database, clock)
+        self.acts = ActStore(database, clock)
+        self.rounds = RoundStore(database, clock, self.acts)
         self.forms = FormStore(database, clock, self.rounds)
         self.segments = Segments(database, clock)
-        self.keys = Keys(database, clock)
+        self.keys = Keys(database, clock, self.acts)
         self.verdicts = VerdictStore(database, clock)
-        self.deletion = Deletion(database, clock)
+        self.deletion = Deletion(database, clock, self.acts)
 
     def prepare(self, *, claim: bool = False, migrate: bool = True) -> None:
         """Ensure that the database has this version's schema; `migrate` upgrades a SQLite file.

@@ -44,6 +44,19 @@ def test_revokes_a_key_once(key: Run) -> None:
     assert error == "no key that is not revoked has this name"  # which may be a key by mistake
 
 
+def test_log_has_the_keys_made_and_revoked(key: Run, run: Run) -> None:
+    key("create users --scope report")
+    key("create users").fails(1)
+    key("revoke users")
+    acts = run(f"admin log --json --database-url {DATABASE}").json["acts"]
+    assert [(act["act"], act["subject"], act["key"]) for act in acts] == [
+        ("revoke key", "users", None),
+        ("create report key", "users", None),
+    ]
+    shown = run(f"admin log --database-url {DATABASE}").out
+    assert "create report key" in shown
+
+
 def test_writes_a_key_to_a_new_private_file(key: Run) -> None:
     file = Path("secret.key")
     assert key("create users --output secret.key").succeeds().out == ""

@@ -39,7 +39,8 @@ _END_FORM = problems(FormNotFoundError, *ADMIN, *STORAGE)
 async def open_form(request: Request, caller: Admin) -> Response:
     """Open a form: all of its rounds, or none. Each person answers one of them."""
     async with json_body(request, caller, NewForm, caller.services.limits.max_body_bytes) as new:
-        form = await caller.run(lambda: _form(caller, caller.services.rounds.open_form(new)))
+        open = caller.services.rounds.open_form
+        form = await caller.run(lambda: _form(caller, open(new, caller.key_name)))
     return json_response(form, 201, location(request, paths.FORMS, form.id))
 
 
@@ -82,7 +83,9 @@ async def get_form(form: FormReference, caller: Reader) -> Response:
 async def close_form(request: Request, form: FormReference, caller: Admin) -> Response:
     """Close a form: none of its rounds accepts reports after the response."""
     close = caller.services.rounds.close_form
-    response = await caller.respond(lambda: json_response(_form(caller, close(form))))
+    response = await caller.respond(
+        lambda: json_response(_form(caller, close(form, caller.key_name)))
+    )
     request.app.state.verdicts.wake()
     return response
 
@@ -90,7 +93,7 @@ async def close_form(request: Request, form: FormReference, caller: Admin) -> Re
 @router.delete(paths.FORM, status_code=204, responses=_END_FORM)
 async def delete_form(form: FormReference, caller: Admin) -> None:
     """Delete a form, its rounds and all their reports."""
-    await caller.run(caller.services.rounds.delete_form, form)
+    await caller.run(caller.services.rounds.delete_form, form, caller.key_name)
 
 
 @router.post(

@@ -80,7 +80,7 @@ async def open_round(request: Request, caller: Admin) -> Response:
     """Open a round; its parameters never change."""
 
     def open() -> Response:
-        stored = caller.services.rounds.open(new)
+        stored = caller.services.rounds.open(new, caller.key_name)
         return _round(caller, stored, 201, location(request, paths.ROUNDS, stored.id))
 
     async with json_body(request, caller, NewRound, caller.services.limits.max_body_bytes) as new:
@@ -153,7 +153,7 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
 async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
     close = caller.services.rounds.close
-    response = await caller.respond(lambda: _round(caller, close(round)))
+    response = await caller.respond(lambda: _round(caller, close(round, caller.key_name)))
     request.app.state.verdicts.wake()
     return response
 
@@ -172,11 +172,11 @@ async def mint_tickets(request: Request, round: RoundReference, caller: Admin) -
 
 
 async def stream_tickets(
-    request: Request, caller: Caller, mint: Callable[[str, int], Iterator[str]], reference: str
+    request: Request, caller: Caller, mint: Callable[..., Iterator[str]], reference: str
 ) -> Response:
     """Return the tickets that `mint` makes for a round or a form, one a line."""
     async with json_body(request, caller, NewTickets, _SMALL) as new:
-        tickets = await caller.run(mint, reference, new.count)
+        tickets = await caller.run(mint, reference, new.count, caller.key_name)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
     return StreamingResponse(pieces, media_type="text/plain", headers={"Cache-Control": "no-store"})
@@ -185,7 +185,7 @@ async def stream_tickets(
 @router.delete(paths.ROUND, status_code=204, responses=_END_ROUND)
 async def delete_round(round: RoundReference, caller: Admin) -> None:
     """Delete a round and all its reports."""
-    await caller.run(caller.services.rounds.delete, round)
+    await caller.run(caller.services.rounds.delete, round, caller.key_name)
 
 
 @router.get(

@@ -7,10 +7,12 @@ turns.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from ldprecover_server.errors import RoundNotFoundError
+from ldprecover_server.storage.acts import ActStore
 from ldprecover_server.storage.database import Repository
 from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.forms import find_form
@@ -48,13 +50,16 @@ _SMALL_TABLES = [
 """Tables with few rows a round, which are deleted in one transaction."""
 
 
+@dataclass(eq=False)
 class Deletion(Repository):
-    """Deletion of a database's rounds."""
+    """Deletion of a database's rounds. Of a caller's deletion `key` is the name of the key."""
 
-    is_erased = True
+    acts: ActStore
+
+    is_erased: bool = True
     """Whether everything deleted has also left the write-ahead log."""
 
-    def delete(self, identifier: str) -> StoredRound:
+    def delete(self, identifier: str, key: str | None = None) -> StoredRound:
         """Delete a round with everything it holds; return what it was. Raises RoundNotFoundError.
 
         The round is gone immediately. After one second its other rows are left to `delete_rest`.
@@ -63,15 +68,18 @@ class Deletion(Repository):
             round = find_round(connection, identifier)
             if not self._mark(connection, round):
                 raise RoundNotFoundError("the round was deleted")
+            self.acts.add(connection, key, "delete round", round.name)
         self.delete_rest(for_seconds(_CALL_SECONDS))
         return round
 
-    def delete_form(self, identifier: str) -> None:
+    def delete_form(self, identifier: str, key: str | None = None) -> None:
         """Delete a form and, as `delete` does, all its rounds. Raises FormNotFoundError."""
         with self.database.write() as connection:
-            for round in find_form(connection, identifier):
+            form = find_form(connection, identifier)
+            for round in form:
                 self._mark(connection, round)
-            connection.execute(sa.delete(forms).where(forms.c.id == round.form))
+            if connection.execute(sa.delete(forms).where(forms.c.id == form[0].form)).rowcount:
+                self.acts.add(connection, key, "delete form", str(form[0].form_name))
         self.delete_rest(for_seconds(_CALL_SECONDS))
 
     def _mark(self, connection: sa.Connection, round: StoredRound) -> bool:

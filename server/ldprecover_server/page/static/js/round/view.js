@@ -201,7 +201,7 @@ function live({ main, query, signal }, round, estimates) {
     )
       return;
     if (!isWanted && (known.isPending(AUTO.name) || last?.error || !isUnasked())) return;
-    known.ask(AUTO, body, Boolean(round.verdict) && Object.keys(body).length === 1);
+    known.ask(AUTO, body, Boolean(stored()) && Object.keys(body).length === 1);
   }
 
   /** Ask for the alarms, which may read every report. */
@@ -221,15 +221,21 @@ function live({ main, query, signal }, round, estimates) {
     later();
   }
 
+  /** The verdict of all reports of a closed round, whose recovery the server has too. */
+  const stored = () => (round.state === "closed" ? round.verdict : null);
+
+  /** The verdict that is shown: of an open round, until there is an estimate of more reports. */
+  const kept = () => stored() ?? (core.best() ? null : round.verdict);
+
   const isUnasked = () =>
-    Boolean(round.verdict) || HISTOGRAMS.includes(round.protocol) || estimates.n <= UNASKED;
+    Boolean(stored()) || HISTOGRAMS.includes(round.protocol) || estimates.n <= UNASKED;
 
   const isAlarmed = () => alarms?.answer?.alarms.some((alarm) => alarm.raised) ?? false;
 
-  /** The verdict that the server has kept, else that of the best estimate. */
+  /** The verdict that is kept, else that of the best estimate. */
   function currentVerdict() {
     const least = certificate?.least() ?? null;
-    if (round.verdict) return round.verdict;
+    if (kept()) return kept();
     const answer = known.get(AUTO.name)?.answer;
     if (answer) return verdictOf(answer, least, isAlarmed());
     const untested = known.isPending(AUTO.name) ? "testing" : "untested";
@@ -245,7 +251,7 @@ function live({ main, query, signal }, round, estimates) {
   /** The step of the test that is being worked out, with its seconds; "" without one. */
   function currentStep() {
     const pending = [known.isPending(AUTO.name), alarmTests > 0, certificate?.isPending()];
-    const k = round.verdict ? -1 : pending.indexOf(true);
+    const k = kept() ? -1 : pending.indexOf(true);
     if (k !== step.k) step = { k, at: performance.now() };
     const seconds = Math.floor((performance.now() - step.at) / 1000);
     if (k < 0 || (seconds < 1 && core.best())) return "";
@@ -265,12 +271,12 @@ function live({ main, query, signal }, round, estimates) {
       best && best.n < estimates.n && `tested at ${count(best.n)}`,
     ];
     const verdict = currentVerdict();
-    const isWaiting = !known.isPending(AUTO.name) && !best && !round.verdict;
+    const isWaiting = !known.isPending(AUTO.name) && !best && !kept();
     const failed = auto?.error && `The test failed: ${sentenceOf(auto.error)}`;
     const tooMany =
       !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
     const isOffered = isWaiting && Boolean(failed || tooMany);
-    const [finding, advice] = round.verdict?.sentences ??
+    const [finding, advice] = kept()?.sentences ??
       strongest(verdict, {
         proven: certificate?.proven(),
         conclusions: best?.conclusions,
@@ -305,7 +311,7 @@ function live({ main, query, signal }, round, estimates) {
     if (signal.aborted) return;
     if (!estimates.n) return;
     const best = core.best();
-    if (best || !isUnasked() || known.get(AUTO.name)?.error || round.verdict)
+    if (best || !isUnasked() || known.get(AUTO.name)?.error || stored())
       certificate?.ask(estimates.n);
     const names = tests ? settings.compared : [];
     const recovered = names
@@ -327,7 +333,7 @@ function live({ main, query, signal }, round, estimates) {
     const asked = recovered.map(({ name }) => known.get(name).asked);
     addresses?.show([question(AUTO, settings), ...asked]);
     tests?.draw(recovered);
-    if (best && !round.verdict && !(alarms && best.n < GROWTH * alarms.n)) findAlarms();
+    if (best && !stored() && !(alarms && best.n < GROWTH * alarms.n)) findAlarms();
   }
 
   async function showFresh() {
