@@ -1,14 +1,16 @@
 """Forms in the list of rounds, and the view of one."""
 
-from math import hypot
 from pathlib import Path
 
 from tests.conftest import ServerProcess
-from tests.page.conftest import Visitor, expect
+from tests.page.conftest import Visitor, check_looks, expect
 from tests.page.rounds import MARKUP, report
 from tests.page.test_rounds import act, card, give_key
 
-TABLE = f'\ufeff"Question","Item","As collected","Collected ±"\n"{MARKUP}0","\'=1",0.'
+from ldprecover.rounds.tickets import assigned_round
+
+COLUMNS = '"Question","Item","Best estimate","As collected","Collected ±"'
+TABLE = f'\ufeff{COLUMNS}\n"{MARKUP}0","\'=1",0.'
 
 
 def open_form(server: ServerProcess, name: str, k: int) -> None:
@@ -37,14 +39,19 @@ def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess
     report(server, oldest, 5)
     expect(card(page, oldest["name"])).to_contain_text("5 reports")
     page.get_by_text("form", exact=True).click()
-    plan = server.get("/plan?domain_size=2&epsilon=1&protocol=grr&users=1000").json()
-    half = hypot(plan["accuracy"]["margin"], 1.96 * (2 / 3 / 4 / 1000) ** 0.5)
-    margin = f"±\u00a0{100 * half:.2g}\u00a0points if all questions had equally many"
-    expect(card(page, "form-1")).to_contain_text(margin)
+    first, second = (page.locator(".questions > li").nth(i) for i in range(2))
+    expect(first).to_contain_text("Most frequent: =1 6")
+    expect(first.locator("canvas")).to_have_attribute("role", "img")
+    expect(second).to_contain_text("No answers yet")
+    expect(page.locator("main")).to_contain_text("5\u00a0% of all answers are then 14\u00a0% of")
+    page.get_by_label("People asked").fill("4000")
+    expect(page.locator("main")).to_contain_text("3,000 answers from 4,000 people (75\u00a0%)")
+    check_looks(page)
+    page.emulate_media(color_scheme="light")
     with page.expect_download() as download:
         page.get_by_text("Download CSV").click()
     assert Path(download.value.path()).read_text().startswith(TABLE)
-    page.get_by_text("form-2").click()
+    page.get_by_text("tests of form-2").click()
     page.get_by_text("people answer it through its form").wait_for()
     assert page.get_by_text("⋯").count() == 0
     page.get_by_text("form form").click()
@@ -56,3 +63,26 @@ def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess
     page.get_by_label("To confirm").fill("form")
     page.locator("dialog .danger").click()
     card(page, "last").wait_for()
+
+
+def test_form_of_tickets_says_once_that_nothing_is_ranked(
+    visitor: Visitor, server: ServerProcess
+) -> None:
+    """Two reports a question; ε bounds what a ticket's hash tells, behind a "?"."""
+    rounds = [
+        {"protocol": "grr", "epsilon": 1, "items": ["a", "b"], "question": text} for text in "AB"
+    ]
+    new = {"name": "few", "assign": "ticket", "rounds": rounds}
+    server.post("/forms", json=new, headers=server.admin).raise_for_status()
+    form = server.get("/forms/few").json()
+    tickets = server.post("/forms/few/tickets", json={"count": 9}, headers=server.admin).text
+    for ticket in tickets.split():
+        round = form["rounds"][assigned_round(ticket, 2)]["id"]
+        headers = {"Authorization": f"Ticket {ticket}"}
+        server.post(f"/rounds/{round}/reports", json={"reports": [0]}, headers=headers)
+    page = visitor.open("#/forms/few?asked=12")
+    expect(page.locator("main")).to_contain_text("9 answers from 12 tickets (75\u00a0%)")
+    expect(page.get_by_text("Too few reports to rank").locator("visible=true")).to_have_count(1)
+    assert "±" not in page.locator("main").inner_text()
+    page.get_by_label("who can find an answer").click()
+    expect(page.locator(".popup")).to_contain_text("salted with the ticket")

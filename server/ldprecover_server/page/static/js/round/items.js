@@ -11,6 +11,7 @@ import { SORTS } from "./settings.js";
 /** Standard errors on each side of a normal 95 % interval. */
 export const WIDE = 1.959964;
 const MARKS = ["square", "diamond", "ring", "square"];
+const USERS = "Share of users by item"; // the title of the chart
 const LEADING = 10;
 const ROWS = 13; // unless all are shown
 const MOST_RAISED = 8; // of them
@@ -103,10 +104,10 @@ export function caption(round, n) {
 }
 
 /** Make the chart of a round's items; `toggle(index)` adds or removes a target, `changed` follows a setting. */
-export function itemsChart(round, settings, signal, toggle, changed) {
+export function itemsChart(round, settings, signal, toggle, changed, title = USERS) {
   let n = round.n;
   const shown = frame({
-    title: "Share of users by item",
+    title,
     name: `${round.name}-frequencies`,
     signal,
     caption: () => caption(round, n),
