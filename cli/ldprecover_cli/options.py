@@ -51,8 +51,7 @@ RoundArgument = Annotated[
 RoundOrFormArgument = Annotated[
     str,
     Argument(
-        help="Id or name of the round, or of a form for all its rounds; the round opened last when "
-        "absent.",
+        help="Id or name of the round or form; the round opened last when absent.",
         metavar="ROUND|FORM",
         autocompletion=completion.rounds,
     ),

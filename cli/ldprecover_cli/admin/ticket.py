@@ -24,8 +24,6 @@ def ticket(
     once: the server does not store them.
 
     Example: ldprecover admin ticket members --count 1000
-
-    Example: ldprecover admin ticket usage --count 1000
     """
     with connected_to(round, url, key, scope="admin") as (client, target):
         tickets = round_or_form(

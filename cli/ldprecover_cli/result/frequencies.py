@@ -35,8 +35,6 @@ def frequencies(
     Example: ldprecover result frequencies cities --top 10
 
     Example: ldprecover result frequencies cities --output cities.csv
-
-    Example: ldprecover result frequencies usage --output usage.csv
     """
     check_table_file(output)
     with connected_to(round, url, key) as (client, target):

@@ -115,8 +115,6 @@ def close_round(
     """Close a round, or all rounds of a form: its reports stay, new ones are rejected.
 
     Example: ldprecover round close cities
-
-    Example: ldprecover round close usage
     """
     with connected(url, key) as client:
         status = round_or_form(round, client.close_round, client.close_form)

@@ -3,7 +3,7 @@
 import { formPath, get, isAbort, onKey, poll, post, roundPath, sentenceOf } from "../api.js";
 import { downloadCsv } from "../chart/csv.js";
 import { action, field, fill, h, notice } from "../dom.js";
-import { isolated, number, plural, since } from "../format.js";
+import { count, isolated, number, plural, since } from "../format.js";
 import { help } from "../help.js";
 import { failure } from "../key.js";
 import { go, link, setQuery } from "../router.js";
@@ -112,12 +112,11 @@ export async function show({ main, path: [id], query, signal }) {
 
   function showResponse() {
     const all = Number(people.value);
-    const rate =
-      all >= form.n && all > 0
-        ? `${plural(form.n, "answer")} from ${plural(all, isOfClients ? "person" : "ticket", isOfClients ? "people" : "tickets")} (${percent(form.n / all)}).`
-        : all > 0
-          ? `More answers, ${form.n}, than that.`
-          : "The server does not know how many did not answer.";
+    const [one, many] = isOfClients ? ["person", "people"] : ["ticket", "tickets"];
+    let rate = "The server does not know how many did not answer.";
+    if (all >= form.n && all > 0)
+      rate = `${plural(form.n, "answer")} from ${plural(all, one, many)} (${percent(form.n / all)}).`;
+    else if (all > 0) rate = `There are more answers than that: ${count(form.n)}.`;
     response.textContent = `${rate} The shares are of those who answered; the others may differ.`;
   }
 
@@ -234,7 +233,13 @@ function questionPanel({ id, name, question }, signal) {
     isTooFew = text === BLURRED;
     const malicious = isSeen(verdict) && maliciousShare(verdict);
     root.className = `round ${kind}`;
-    light.textContent = `● ${text}${malicious ? `, ${malicious} malicious` : ""}`;
+    const isOlder = verdict.reports < round.n;
+    const parts = [
+      `● ${text}`,
+      malicious && `${malicious} malicious`,
+      isOlder && `tested at ${count(verdict.reports)}`,
+    ];
+    light.textContent = parts.filter(Boolean).join(", ");
     place.hidden = bar >= NO_CHART;
     const sentences = isSeen(verdict) ? (verdict.sentences ?? best?.conclusions?.sentences) : null;
     finding.textContent = isUnranked ? "" : found(estimates, best);
