@@ -42,9 +42,9 @@ class Changes:
     The `people` of the rounds are random samples, which adds f(1 - f)/n of each to the variance,
     or the same.
 
-        changes = Changes(oracle, october, november)
-        changes.words(is_attacked=False)[0]         # 'fell'
-        changes.proven_up_to[0]                     # 0.0056
+        changes = Changes(oracle, tally, tally)
+        changes.words(is_attacked=False)[0]         # 'not_proven'
+        changes.proven_up_to[0]                     # nan
 
     Raises ParameterError for a round of no report or of other items.
     """

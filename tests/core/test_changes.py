@@ -159,7 +159,7 @@ def test_attacks_certify_no_change_that_is_none() -> None:
             targets = rng.permutation(oracle.domain_size)[:2]
             crafted = crafter_of(oracle).craft(np.tile(targets, (fakes, 1)), rng)
             tallies.append(honest + Tally.of(oracle, crafted) if fakes else honest)
-        words = Changes(oracle, *tallies).words(is_attacked=True)
+        words = Changes(oracle, tallies[0], tallies[1]).words(is_attacked=True)
         called += any(word != "not_proven" for word in words)
 
     assert called <= stats.binom.isf(FALSE_ALARM, 300, 0.05)
@@ -180,8 +180,8 @@ def test_the_least_change_is_seen_in_four_of_five_pairs(protocol: str) -> None:
     after[0] = 1 / d + change
     risen = 0
     for _ in range(1000):
-        tallies = (tally_sampler(oracle).population_tally(f, n, rng) for f in (before, after))
-        risen += Changes(oracle, *tallies).words(is_attacked=False)[0] == "rose"
+        first, second = (tally_sampler(oracle).population_tally(f, n, rng) for f in (before, after))
+        risen += Changes(oracle, first, second).words(is_attacked=False)[0] == "rose"
 
     assert abs(risen / 1000 - 0.8) <= stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(0.16 / 1000)
 
