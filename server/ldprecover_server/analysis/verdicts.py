@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 
@@ -54,6 +55,10 @@ _FAILURES = (
 _PERIOD = 30.0
 """Seconds after which rounds are found that have grown, or that another process closed."""
 
+_REST = 3
+"""Times its own duration that the server rests after a verdict on an open round: reading reports
+and writing verdicts delay submissions."""
+
 
 class _ClaimedError(Exception):
     """Another process computes the verdict, or has; or the round was closed meanwhile."""
@@ -66,6 +71,8 @@ class _Claim:
         self._verdicts = storage.verdicts
         self._round = round
         self._claim: int | None = None
+        self.at = 0.0
+        """When it was taken, on the monotonic clock."""
         self.n = 0
         """The number of reports that the verdict is computed from."""
         self._lock = threading.Lock()
@@ -76,6 +83,7 @@ class _Claim:
         with self._lock:
             if not self._is_released:
                 self.n = n
+                self.at = time.monotonic()
                 self._claim = self._verdicts.claim(self._round.seq, self._round.state, n)
             if self._claim is None:
                 raise _ClaimedError
@@ -129,9 +137,13 @@ class Verdicts:
                 _log.warning("verdicts wait: %s", error)
             except Exception:  # noqa: BLE001  otherwise no later round would have a verdict
                 _log.exception("verdicts failed")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PERIOD):
-                    await self._woken.wait()
+            await self._wait(_PERIOD)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until `wake` is called, at most `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
 
     async def drain(self, seconds: float) -> None:
         """Wait until no call to the database runs, at most `seconds`."""
@@ -193,6 +205,8 @@ class Verdicts:
                 await self._threads.run(claim.release)
             raise
         self.metrics.verdicts.labels("kept").inc()
+        if analysis.round.state == "open":
+            await self._wait(_REST * (time.monotonic() - claim.at))
 
     def _store(self, round: StoredRound, n: int, packed: bytes) -> None:
         result = unpack(VerdictResult, packed)
