@@ -67,12 +67,13 @@ def bucket_sums(weights: _Numbers, g: int, k: int) -> _Numbers:
 def _exchange_digit(sums: _Numbers, g: int, sign: int) -> _Numbers:
     """Sum over the leading digit a: T'(rest, b, y) = sum_a T(a, rest, y + sign a b)."""
     parts = sums.reshape(g, -1, g)
-    digits = np.arange(g)
-    result = np.zeros((parts.shape[1], g, g), sums.dtype)
-    for digit, part in enumerate(parts):
-        shifted = (digits + sign * digit * digits[:, None]) % g
-        result += part[:, shifted]
-    return result.reshape(-1)
+    result = np.zeros((g, parts.shape[1], g), sums.dtype)  # b first: its sums stay in the cache
+    for a, part in enumerate(parts):
+        twice = np.concatenate([part, part], axis=1)
+        for b in range(g):
+            shift = sign * a * b % g
+            result[b] += twice[:, shift : shift + g]
+    return result.swapaxes(0, 1).reshape(-1)
 
 
 def _sums_by_places(sums: _Numbers, g: int, k: int, sign: int) -> _Numbers:
