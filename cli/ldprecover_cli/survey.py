@@ -1,8 +1,10 @@
 """`survey`: open a round or a form and print the link of its survey, or one link a ticket."""
 
+import base64
 import csv
 from collections.abc import Iterable
 from contextlib import nullcontext
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -92,6 +94,10 @@ def survey(
         ),
     ] = None,
     read_access: ReadAccess = "public",
+    preview: Annotated[
+        bool,
+        Option("--preview", help="Open nothing: print a link that shows what phones would."),
+    ] = False,
     yes: Yes = False,
     url: Url = DEFAULT_URL,
     key: Key = None,
@@ -114,8 +120,11 @@ def survey(
     Example: ldprecover survey buy.csv --question "Which?" --tickets 5000 --output links.csv
 
     Example: ldprecover survey usage.toml --tickets 5000
+
+    Example: ldprecover survey usage.toml --preview
     """
     from ldprecover.planning import plan_form
+    from ldprecover_client.http import server_url
     from ldprecover_client.reporter import MAX_EPSILON
 
     questions: list[JsonObject] | None = (context.default_map or {}).get("questions")
@@ -127,7 +136,7 @@ def survey(
             "more people or fewer items; practice rounds of `ldprecover class` take more"
         )
     links = (output or Path("links.csv")) if tickets else None
-    if links:
+    if links and not preview:
         check_new(links)
     if questions is None:
         rounds = [_listed(file, question, column, encoding, as_is)]
@@ -155,6 +164,12 @@ def survey(
             "Without https only browsers on the server's machine can report: for others give --url "
             "a public address with https."
         )
+    if preview:
+        access = "ticket" if links else "open"
+        shown = _previewed(rounds, title, access, questions is not None)
+        link = f"{server_url(url)}/page/survey.html{'?shuffle' if shuffle else ''}#preview={shown}"
+        console().print(f"Preview: {link}", soft_wrap=True)
+        return
     if any(each.drowns for each in plan.accuracies) and not (yes or json):
         confirm_opening()
     # Create the file first: a round cannot be opened again.
@@ -209,6 +224,28 @@ def _listed(
     if not question:
         raise UsageError(_QUESTIONS)
     return {"question": question, "items": items}
+
+
+def _previewed(rounds: Iterable[JsonObject], title: str | None, access: str, is_form: bool) -> str:
+    """Return what the server would answer about a survey, as JSON in the letters of URLs.
+
+    Its `form` is null for one round. Raises ParameterError.
+    """
+    from ldprecover import RoundParameters
+
+    shown = []
+    for i, each in enumerate(rounds):
+        parameters = RoundParameters(each["protocol"], each["epsilon"], tuple(each["items"]))
+        oracle, id = parameters.oracle, f"preview-{i + 1}"
+        fields = {"id": id, "name": id, "form": "preview" if is_form else None, "title": title}
+        derived = {"digest": parameters.digest, "p": oracle.p, "q": oracle.q, "access": access}
+        shown.append(each | fields | derived | parameters.own)
+    form: JsonObject = {"id": "preview", "name": "preview", "title": title}
+    form["assign"] = "ticket" if access == "ticket" else "client"
+    keys = ("id", "question", "language")
+    form["rounds"] = [{key: each[key] for key in keys} | {"state": "open"} for each in shown]
+    document = {"form": form if is_form else None, "rounds": shown}
+    return base64.urlsafe_b64encode(dumps(document).encode()).decode()
 
 
 def _write_links(stream: TextIO, link: str, tickets: Iterable[str]) -> None:

@@ -1,13 +1,16 @@
 """Forms in the list of rounds, and the view of one."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.conftest import ServerProcess
 from tests.page.conftest import Visitor, check_looks, expect
 from tests.page.rounds import MARKUP, report
 from tests.page.test_rounds import act, card, give_key
 
 from ldprecover.rounds.tickets import assigned_round
+from ldprecover_cli import app as command
 
 COLUMNS = '"Question","Item","Best estimate","As collected","Collected ±"'
 TABLE = f'\ufeff{COLUMNS}\n"{MARKUP}0","\'=1",0.'
@@ -86,3 +89,25 @@ def test_form_of_tickets_says_once_that_nothing_is_ranked(
     assert "±" not in page.locator("main").inner_text()
     page.get_by_label("who can find an answer").click()
     expect(page.locator(".popup")).to_contain_text("salted with the ticket")
+
+
+@pytest.mark.parametrize("tickets", ["", " --tickets 9"])
+def test_preview_shows_each_question_and_sends_nothing(
+    visitor: Visitor, server: ServerProcess, tmp_path: Path, capfd: Any, tickets: str
+) -> None:
+    file = tmp_path / "usage.toml"
+    questions = (f'[[questions]]\nquestion = "{text}"\nitems = ["tea", "ä"]\n' for text in "AB")
+    file.write_text("".join(questions))
+    line = f"survey {file} --preview --url {server.url}{tickets}"
+    assert command.run(line.split()) == 0
+    link = capfd.readouterr().out.removeprefix("Preview: ").strip()
+    page = visitor.open(link.removeprefix(f"{server.url}/"), width=390)
+    page.get_by_role("heading", name="A").wait_for()
+    page.get_by_text("Question 1 of 2: see the next.").click()
+    page.get_by_role("heading", name="B").wait_for()
+    page.get_by_label("ä").check()
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("status")).to_contain_text("your answer is counted")
+    assert not [url for url in visitor.requests if url.startswith(f"{server.url}/forms")]
+    assert not [url for url in visitor.requests if url.startswith(f"{server.url}/rounds")]
+    assert page.evaluate("indexedDB.databases()") == []

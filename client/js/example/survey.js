@@ -13,6 +13,7 @@ import { isReference } from "../src/rounds.js";
 import { shuffled, wordsFrom } from "../src/words.js";
 import { combobox } from "./combobox.js";
 import { phrase, speak } from "./language.js";
+import { preview } from "./preview.js";
 
 const RADIOS = 14; // items; more are searched
 const PATIENCE = 5000; // milliseconds without an answer
@@ -236,12 +237,26 @@ async function speakFor(language) {
   element.how.textContent = phrase("how");
 }
 
+/** Show a survey that is not open, with a link to its next question; return where it is kept. */
+async function showPreview() {
+  const { store, number, questions } = await preview(query);
+  const address = new URLSearchParams(location.hash.slice(1));
+  address.set("question", (number % questions) + 1);
+  const textContent = phrase("next", { number, questions });
+  const next = make("a", { href: `#${address}`, textContent });
+  const line = make("p", { className: "preview", textContent: `${phrase("preview")} ` });
+  if (questions > 1) line.append(next);
+  document.querySelector("main").prepend(line);
+  return store;
+}
+
 async function start() {
   await speakFor(null);
+  const store = query.has("preview") ? await showPreview() : browserStore();
   const name = query.get("form") ?? query.get("round") ?? "current";
   if (!isReference(name)) throw Error(phrase("gone"));
   const target = query.has("form") ? { form: name } : name;
-  const ledger = new Ledger(browserStore());
+  const ledger = new Ledger(store);
   const retries = new Retries({ total: 5 });
   const reporterWith = (ticket) => new Reporter(server, target, { ledger, retries, ticket });
   const reader = reporterWith(null);
@@ -315,7 +330,7 @@ async function start() {
     const limits = isPractice(round) ? [Infinity, Infinity] : [MAX_EPSILON, MAX_TOTAL_EPSILON];
     const [maxEpsilon, total] = limits;
     const limit = { maxTotalEpsilon: entry ? Number.MIN_VALUE : total };
-    const options = { ticket: sent, maxEpsilon, ledger: new Ledger(browserStore(), limit) };
+    const options = { ticket: sent, maxEpsilon, ledger: new Ledger(store, limit) };
     try {
       await check();
       const receipt = await new Reporter(server, survey ? round.id : target, options).report(item);
