@@ -87,7 +87,7 @@ def test_shows_sentences_and_intervals_of_the_server(
     shown = proven(page)
     assert len(shown) > 10
     assert shown == [pytest.approx(pair, abs=1e-4) for pair in ends[: len(shown)]]
-    canvas = page.get_by_role("img", name="The grey band holds")
+    canvas = page.get_by_role("img", name="Grey marks are bounds")
     canvas.hover(position={"x": 400, "y": 40})
     page.get_by_text(
         "certified {:.2f} % to {:.2f} %".format(*(100 * end for end in ends[0]))

@@ -26,7 +26,7 @@ def open_form(server: ServerProcess, name: str, k: int) -> None:
     server.post("/forms", json=new, headers=server.admin).raise_for_status()
 
 
-def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess) -> None:
+def test_form_is_one_row_and_has_a_view(visitor: Visitor, server: ServerProcess) -> None:
     """All its reports are in its first round, which is on the second page of the list."""
     oldest = server.open_round()
     open_form(server, "form", 3)
@@ -34,13 +34,13 @@ def test_form_is_one_card_and_has_a_view(visitor: Visitor, server: ServerProcess
     open_form(server, "last", 48)
     report(server, server.get("/rounds/form-1").json(), 3000)
     page = visitor.open()
-    expect(card(page, "form")).to_contain_text(f"{MARKUP}● Collecting3,000 reports, open")
+    expect(card(page, "form")).to_contain_text(f"{MARKUP}Form of 3 questions3,000Collectingopen")
     assert card(page, "form-2").count() == 0
     page.get_by_text("Older rounds").click()
     server.open_round()
-    expect(card(page, oldest["name"])).to_contain_text("No reports")
+    expect(card(page, oldest["name"])).to_contain_text("0No reports yet")
     report(server, oldest, 5)
-    expect(card(page, oldest["name"])).to_contain_text("5 reports")
+    expect(card(page, oldest["name"]).locator(".people")).to_have_text("5")
     page.get_by_text("form", exact=True).click()
     first, second = (page.locator(".questions > li").nth(i) for i in range(2))
     expect(first).to_contain_text("Most frequent: =1 6")

@@ -39,7 +39,7 @@ def views(server: ServerProcess) -> dict[str, tuple[str, ...]]:
             "This round has no reports yet",
             "/page/survey.html",
         ),
-        "form": ("#/forms/fifty", "for each question on average"),
+        "form": ("#/forms/fifty", "50 questions"),
         "help": ("page/help.html", "Terms on this page"),
     }
 

@@ -35,7 +35,7 @@ export function onTheme(draw, signal) {
 }
 
 /** The font of charts, in CSS pixels. */
-export function font(size = 12) {
+export function font(size = 13) {
   return `${size * rem()}px system-ui, "Liberation Sans", sans-serif`;
 }
 

@@ -6,13 +6,15 @@ import { colour, faded, font, isPaper, onTheme, rem } from "./colours.js";
 import { mark } from "./marks.js";
 
 const ROW = 26;
+const TALL_ROW = 46; // with the label above the marks
+const NARROW = 560; // width of a chart with such rows
 const AXIS = 28;
-const HEIGHT = 520;
+const HEIGHT = 640;
 const PICTURE_ROWS = 200;
 const PAPER_ROWS = 500;
 const PAPER_WIDTH = 720; // CSS pixels
+const BOUND = 10; // height of a certified bound
 const SHEET = 20; // rows of a canvas on paper, which no page break cuts
-const BAND = 0.7; // of a row's height
 
 /**
  * Make the chart in a frame. The returned function draws
@@ -20,9 +22,9 @@ const BAND = 0.7; // of a row's height
  *
  * `order` has the indices of the items to show, from the top; a series is `{name, colour, mark, size, values, low, high}`,
  * its columns by index, `low` and `high` the ends of whiskers or null; marks are dot, square, diamond, ring and tick.
- * One series of the mark band has no values, and is drawn behind the others. It does not widen the axis, which must not
+ * A line joins a `joined` series to the first one. One series of the mark band has no values, and bounds the others. It does not widen the axis, which must not
  * move when the band comes later than the values; `room` is the share of the axis that is left free for it. `chosen` and `raised` are sets of indices; a
- * raised item has a triangle. Items are left out before the row `gap`. `text` gives the number at the end of a row.
+ * raised item has a triangle, and `note` tells at one of them why. Items are left out before the row `gap`. `text` gives the number at the end of a row.
  */
 export function dots(frame, signal) {
   const canvas = h("canvas");
@@ -49,19 +51,22 @@ export function dots(frame, signal) {
   let range = [0, 1];
   let waiting = 0;
 
-  const sizes = () => ({ row: ROW * rem(), axis: AXIS * rem() });
+  const sizes = (width = scroller.clientWidth) => {
+    const isNarrow = width < NARROW * rem();
+    return { row: (isNarrow ? TALL_ROW : ROW) * rem(), axis: AXIS * rem(), isNarrow };
+  };
 
   function draw(next) {
     if (next) {
       what = next;
       range = extent(what);
-      const { row, axis } = sizes();
-      const all = axis + what.order.length * row + 4;
-      scroller.style.height = `${Math.min(HEIGHT * rem(), all) + 2}px`;
-      space.style.height = `${all}px`;
       frame.setLegend(what.series);
     }
     if (!what || signal.aborted) return;
+    const { row, axis } = sizes();
+    const all = axis + what.order.length * row + 4;
+    scroller.style.height = `${Math.min(HEIGHT * rem(), all) + 2}px`;
+    space.style.height = `${all}px`;
     cancelAnimationFrame(waiting);
     waiting = 0;
     paper.replaceChildren(...(isPaper() ? sheets() : []));
@@ -111,13 +116,22 @@ export function dots(frame, signal) {
 
   /** A canvas of the rows from `first` on, at most `most`. */
   function part(first, most, width) {
-    const { row, axis } = sizes();
+    const { row, axis, isNarrow } = sizes(width);
     const order = what.order.slice(first, first + most);
     const drawn = document.createElement("canvas");
     const height = axis + order.length * row + 4;
     fit(drawn, width, height, 2);
     const gap = what.gap === null ? null : what.gap - first;
-    const shown = { what: { ...what, order, gap }, range, width, height, top: 0, row, axis };
+    const shown = {
+      what: { ...what, order, gap },
+      range,
+      width,
+      height,
+      top: 0,
+      row,
+      axis,
+      isNarrow,
+    };
     paint(drawn.getContext("2d"), shown);
     return drawn;
   }
@@ -155,9 +169,10 @@ function extent({ series, order, room = 0.03 }) {
   return [least - (least < 0 ? 0.03 * size : 0), most + room * size];
 }
 
-function paint(pen, { what, range, width, height, top, row, axis }) {
-  const text = Math.min(0.34 * width, 190 * rem());
-  const [left, right] = [text + 10, width - (what.text ? 70 * rem() : 12)];
+function paint(pen, { what, range, width, height, top, row, axis, isNarrow }) {
+  const value = what.text ? 70 * rem() : 12;
+  const text = isNarrow ? width - value : Math.min(0.34 * width, 190 * rem());
+  const [left, right] = isNarrow ? [20, width - 20] : [text + 10, width - value];
   const place = (value) => left + ((value - range[0]) / (range[1] - range[0])) * (right - left);
   pen.clearRect(0, 0, width, height);
   pen.fillStyle = colour("paper");
@@ -168,6 +183,9 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
   const last = Math.min(what.order.length, Math.ceil((top + height - axis) / row));
   const band = what.series.find((each) => each.mark === "band" && each.low);
   const marked = what.series.filter((each) => each.values.length);
+  const joined = marked.find((each, k) => k > 0 && each.joined);
+  const lanes = marked.filter((each) => each !== joined && each.mark !== "tick");
+  const noted = joined && what.note ? what.order.find((index) => what.raised.has(index)) : null;
 
   const ticks = steps(range, Math.max(3, Math.floor((right - left) / (56 * rem()))));
   pen.lineWidth = 1;
@@ -192,36 +210,61 @@ function paint(pen, { what, range, width, height, top, row, axis }) {
     }
     const isRaised = what.raised?.has(index);
     pen.fillStyle = colour(isRaised ? "bad" : "ink");
-    pen.textAlign = "right";
-    pen.fillText(shortened(pen, what.labels[index], text - (isRaised ? 16 * rem() : 0)), text, y);
-    if (isRaised) mark(pen, "raised", 9 * rem(), y, row);
+    const indent = isRaised ? 16 * rem() : 0;
+    const labelAt = isNarrow ? y - 0.22 * row : y;
+    const marksAt = isNarrow ? y + 0.2 * row : y;
+    const label = shortened(pen, what.labels[index], text - indent);
+    pen.textAlign = isNarrow ? "left" : "right";
+    pen.fillText(label, isNarrow ? 8 + indent : text, labelAt);
+    const labelEnd = 8 + indent + pen.measureText(label).width;
+    if (isRaised) mark(pen, "raised", 9 * rem(), labelAt, row);
     if (what.text) {
+      pen.textAlign = "right";
       pen.font = `600 ${font()}`;
       pen.fillStyle = colour("ink");
-      pen.fillText(what.text(index), width - 8, y);
+      pen.fillText(what.text(index), width - 8, labelAt);
       pen.font = font();
     }
+    const gap = Math.min(6 * rem(), ROW / (lanes.length + 1));
+    const laneOf = (k) => marksAt + (k - (lanes.length - 1) / 2) * gap;
     if (band) {
       const ends = [place(band.low[index]), place(band.high[index])];
-      const [x0, x1] = ends.map((x) => Math.min(right, Math.max(left, x)));
-      const [at, high] = [y - (BAND * row) / 2, BAND * row];
-      pen.fillStyle = faded(band.colour, 0.15);
-      pen.fillRect(x0, at, x1 - x0, high);
       pen.fillStyle = colour(band.colour);
-      for (const x of ends) if (x >= left && x <= right) pen.fillRect(x - 0.5, at, 1, high);
-      if (ends[1] > right) arrow(pen, right, y);
+      for (const x of ends)
+        if (x >= left && x <= right) pen.fillRect(x - 0.5, marksAt - BOUND / 2, 1, BOUND);
+      if (ends[1] > right) arrow(pen, right, marksAt);
     }
-    const gap = Math.min(6 * rem(), row / (marked.length + 1));
-    marked.forEach((each, k) => {
-      const at = each.mark === "tick" ? y : y + (k - (marked.length - 1) / 2) * gap;
-      pen.strokeStyle = pen.fillStyle = colour(each.colour);
-      if (each.low) {
-        pen.lineWidth = 1.5;
+    if (joined) {
+      pen.strokeStyle = colour(isRaised ? "bad" : joined.colour);
+      pen.lineWidth = isRaised ? 2.5 : 1.5;
+      const [from, to] = [marked[0], joined].map((each) => place(each.values[index]));
+      stroke(pen, from, laneOf(0), to, laneOf(0));
+      if (index === noted) {
+        pen.fillStyle = colour("bad");
+        if (isNarrow) annotate(pen, what.note, [[labelEnd + 8, width - value]], labelAt);
+        else {
+          const [low, high] = [Math.min(from, to), Math.max(from, to)];
+          const places = [
+            [high + 12, right],
+            [low + 12, high - 12],
+            [left, low - 40],
+          ];
+          annotate(pen, what.note, places, marksAt);
+        }
+      }
+    }
+    for (const each of marked) {
+      const at = each.mark === "tick" ? marksAt : laneOf(Math.max(0, lanes.indexOf(each)));
+      if (each.low && each !== joined) {
+        const isFirst = each === marked[0];
+        pen.strokeStyle = isFirst ? faded(each.colour, 0.3) : colour(each.colour);
+        pen.lineWidth = isFirst ? 6 : 1.5;
         stroke(pen, place(each.low[index]), at, place(each.high[index]), at);
       }
+      pen.strokeStyle = pen.fillStyle = colour(each.colour);
       if (Number.isFinite(each.values[index]))
-        mark(pen, each.mark, place(each.values[index]), at, row, each.size);
-    });
+        mark(pen, each.mark, place(each.values[index]), at, ROW * rem(), each.size);
+    }
   }
   pen.fillStyle = colour("paper");
   pen.fillRect(0, 0, width, axis);
@@ -238,6 +281,19 @@ function stroke(pen, x0, y0, x1, y1) {
   pen.moveTo(x0, y0);
   pen.lineTo(x1, y1);
   pen.stroke();
+}
+
+/** Write a note into the first of the places `[from, to]` that is wide enough, over what is there. */
+function annotate(pen, note, places, y) {
+  const wide = pen.measureText(note).width;
+  const place = places.find(([from, to]) => to - from >= wide);
+  if (!place) return;
+  const ink = pen.fillStyle;
+  pen.fillStyle = colour("paper");
+  pen.fillRect(place[0] - 4, y - 8, wide + 8, 16);
+  pen.fillStyle = ink;
+  pen.textAlign = "left";
+  pen.fillText(note, place[0], y);
 }
 
 /** Tell that a band ends beyond the axis. */

@@ -2,7 +2,7 @@
 
 import { action, fill, h } from "../dom.js";
 import { day } from "../format.js";
-import { colour, faded, font, onTheme } from "./colours.js";
+import { colour, font, onTheme } from "./colours.js";
 import { mark, sign } from "./marks.js";
 
 /** A column of numbers of a table: `value(row)`, and `text(value, row)` shows it. */
@@ -112,12 +112,12 @@ export function frame({ title, name, signal, tableOpen = false, caption = () => 
     pen.fillStyle = colour("ink");
     pen.font = `600 ${font(15)}`;
     pen.fillText(title, 8, 20);
-    pen.font = font(12);
+    pen.font = font();
     pen.fillText(caption(), 8, 40);
     let x = 8;
     for (const each of marks) {
       pen.strokeStyle = colour(each.colour);
-      pen.fillStyle = each.mark === "band" ? faded(each.colour, 0.3) : colour(each.colour);
+      pen.fillStyle = colour(each.colour);
       mark(pen, each.mark ?? "line", x + 8, 57, 18);
       pen.fillStyle = colour("ink");
       pen.fillText(each.name, x + 22, 62);

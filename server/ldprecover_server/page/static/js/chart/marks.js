@@ -19,8 +19,10 @@ export function mark(pen, kind, x, y, height, size = 4) {
     pen.lineTo(x - r, y + r);
   } else if (kind === "tick") pen.rect(x - 1.25, y - height / 2 + 3, 2.5, height - 6);
   else if (kind === "line") pen.rect(x - 8, y - 1.25, 16, 2.5);
-  else if (kind === "band") pen.rect(x - 8, y - r, 16, 2 * r);
-  else pen.arc(x, y, r, 0, 2 * Math.PI);
+  else if (kind === "band") {
+    pen.rect(x - 7, y - 5, 1, 10);
+    pen.rect(x + 6, y - 5, 1, 10);
+  } else pen.arc(x, y, r, 0, 2 * Math.PI);
   if (kind === "ring") {
     pen.lineWidth = 2;
     pen.stroke();
@@ -35,7 +37,7 @@ const SIGNS = {
   ring: () => [svg("circle", { cx: 8, cy: 6, r: 3.5, fill: "none", "stroke-width": 2 })],
   tick: () => [svg("rect", { x: 7, y: 0, width: 2.5, height: 12 })],
   line: () => [svg("rect", { x: 0, y: 5, width: 16, height: 2.5 })],
-  band: () => [svg("rect", { x: 0, y: 1, width: 16, height: 10, "fill-opacity": 0.3 })],
+  band: () => [svg("path", { d: "M1 1h1v10h-1zM14 1h1v10h-1z" })],
 };
 
 /** The legend symbol of a series `{colour, mark}`. */

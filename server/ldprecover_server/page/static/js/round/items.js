@@ -28,6 +28,7 @@ export function collected({ frequencies, standard_errors: errors }) {
     values: frequencies,
     low: ends(-1),
     high: ends(1),
+    joined: true,
   };
 }
 
@@ -193,13 +194,14 @@ export function itemsChart(round, settings, signal, toggle, changed, title = USE
         series: [...series, ...marks],
         room: BAND_ROOM,
         raised: new Set(raised),
+        note: `fake reports raised ${raised.length > 1 ? "these" : "this"}`,
         chosen: settings.targets,
         onChoose: mayChoose ? toggle : null,
         text: (index) => frequency(series[0].values[index]),
         describeItem: (index) =>
           `${isolated(labels[index])}: ${series.map((each) => `${each.name} ${frequency(each.values[index])}`).join(", ")}${proven(index)}`,
       });
-      shown.describe(sentence(rows.order, order, round, estimates, settings, certified));
+      shown.describe(sentence(rows.order, order, round, estimates, by, certified));
       const columns = tableColumns(
         labels,
         series,
@@ -247,9 +249,10 @@ function sentence(shown, all, round, estimates, settings, certified) {
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   return [
     ...(estimates.notes ?? []),
-    `${count(shown.length)} ${what}, of ${plural(estimates.n, "report")}. Lines hold at 95 %.`,
+    `${count(shown.length)} ${what}, of ${plural(estimates.n, "report")}. Bars hold at 95 %.`,
+    settings.sort === "index" && "Items stand in the order of the round.",
     certified &&
-      "The grey band holds whatever malicious reports say, if no more are malicious than it says; an arrow: it ends beyond the axis.",
+      "Grey marks are bounds that hold whatever malicious reports say, if no more are malicious than it says; an arrow: it ends beyond the axis.",
     settings.targets.size > 0 && `Marked: ${plural(settings.targets.size, "target")}.`,
   ]
     .filter(Boolean)

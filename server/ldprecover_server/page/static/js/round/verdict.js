@@ -8,7 +8,7 @@ const NEAR_CERTAIN_SHARE = 0.1;
 const LEAST_SHOWN = 0.001; // `share` names no smaller one
 
 /** What the noise of a round says of its items. */
-export const BLURRED = "Too few reports to rank these items";
+export const BLURRED = "Too few reports to rank";
 
 /** What stands in place of a verdict that no attack shows, where noise hides the order of the items; else null. */
 export const noiseVerdict = ({ attack }, noise) =>

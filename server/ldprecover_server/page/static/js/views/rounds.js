@@ -1,24 +1,51 @@
-// The list of rounds: a card each, with its verdict: a light, its text, and the most frequent items. A form is one card.
+// The list of rounds: a row each, with its most frequent item, people, verdict and state. A form is one row.
 
-import { formPath, get, hasKey, onKey, poll, sentenceOf } from "../api.js";
-import { fill, h, notice, svg } from "../dom.js";
-import { isolated, number, plural, share, since } from "../format.js";
+import { formPath, get, hasKey, onKey, poll, roundPath, sentenceOf } from "../api.js";
+import { fill, h, notice } from "../dom.js";
+import { count, isolated, number, plural, share, since } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
-import { actionsMenu, asked } from "../round/header.js";
-import { VERDICTS, maliciousShare, isSeen, noiseVerdict } from "../round/verdict.js";
+import { actionsMenu } from "../round/header.js";
+import { isBlurred } from "../round/items.js";
+import { BLURRED, VERDICTS, maliciousShare, isSeen, noiseVerdict } from "../round/verdict.js";
 
 const SECONDS = 3;
 const PAGE = 100;
-const BAR = 8; // width of a sparkline's bar with its gap
-const HEIGHT = 24;
+const AT_ONCE = 2; // frequencies that are read at a time, of rows in view
+const MOST_ITEMS = 1000; // of a round whose frequencies are read
+const GROWTH = 1.1; // they are read again after a tenth more reports
+const COLUMNS = {
+  name: "Round",
+  top: "Top answer",
+  people: "People",
+  verdict: "Verdict",
+  state: "State",
+};
 const WORST = ["bad", "warn", "", "good"]; // kinds of verdicts
 
 export function show({ main, signal }) {
-  const body = h("ul", { class: "ways plain" });
+  const body = h("tbody", { role: "rowgroup" });
+  const table = h(
+    "table",
+    { class: "rounds", role: "table", "aria-label": "Rounds" },
+    h(
+      "thead",
+      { role: "rowgroup" },
+      h(
+        "tr",
+        { role: "row" },
+        Object.entries(COLUMNS).map(([name, title]) =>
+          h("th", { scope: "col", role: "columnheader", class: name }, title),
+        ),
+        h("th", { role: "columnheader" }, h("span", { class: "hidden" }, "Actions")),
+      ),
+    ),
+    body,
+  );
   const said = h("div", {});
   const more = h("button", { type: "button", hidden: true }, "Older rounds");
-  const cards = new Map(); // by id: their menus keep the focus
+  const rows = new Map(); // by id: their menus keep the focus
+  const reader = topReader(signal);
   const empty = h("div", { hidden: true });
   const another = h("a", { class: "button main", href: "#/open", hidden: true }, "Open a round");
   let pages = 1; // of rounds that are shown, and read by each poll
@@ -28,7 +55,7 @@ export function show({ main, signal }) {
     h("div", { class: "row" }, h("h1", {}, "Rounds"), help("round", "a round"), another),
     said,
     empty,
-    body,
+    table,
     more,
   );
 
@@ -38,17 +65,18 @@ export function show({ main, signal }) {
       (entry) => (entry.rounds ? summed(entry) : entry),
     );
     empty.hidden = rounds.length > 0;
+    table.hidden = rounds.length === 0;
     another.hidden = !empty.hidden;
     if (!empty.hidden && empty.children.length === 0) showEmpty();
     for (const entry of entries) {
-      if (!cards.has(entry.id))
-        cards.set(
+      if (!rows.has(entry.id))
+        rows.set(
           entry.id,
-          card(entry, () => again()),
+          row(entry, reader, () => again()),
         );
-      cards.get(entry.id).set(entry);
+      rows.get(entry.id).set(entry);
     }
-    const wanted = entries.map((entry) => cards.get(entry.id).root);
+    const wanted = entries.map((entry) => rows.get(entry.id).root);
     const isSame =
       wanted.length === body.children.length &&
       wanted.every((each, i) => each === body.children[i]);
@@ -68,7 +96,7 @@ export function show({ main, signal }) {
       if (forms.get(id)?.rounds.length === part.length) forms.get(id).rounds = part.toReversed();
       else forms.set(id, await get(formPath(id), { signal }));
     };
-    await Promise.allSettled(Array.from(parts, read)); // until one is read its rounds have cards
+    await Promise.allSettled(Array.from(parts, read)); // until one is read its rounds have rows
   }
 
   more.addEventListener("click", () => {
@@ -100,6 +128,7 @@ export function show({ main, signal }) {
   );
   onKey(() => {
     forms.clear();
+    reader.forget();
     again();
   }, signal);
 }
@@ -117,70 +146,117 @@ export function epsilonOf({ rounds }) {
   return `ε ${new Set(all).size > 1 ? "≤" : "="} ${number(Math.max(...all))}`;
 }
 
-/** Make the card of a round or a summed form; a round of a form has no actions. `set(entry)` updates it. */
-export function card(first, changed) {
-  let entry = first;
-  const light = h("p", { class: "light" });
-  const progress = h("p", {});
-  const top = h("p", { class: "top", hidden: true });
-  let drawn = ""; // the most frequent items in `top`
-  const parameters = first.rounds
-    ? ["Form", plural(first.rounds.length, "question"), epsilonOf(first)]
-    : [
-        first.protocol.toUpperCase(),
-        `ε = ${number(first.epsilon)}`,
-        plural(first.domain_size, "item"),
-      ];
-  const root = h(
-    "li",
-    {},
-    h(
-      "h2",
-      {},
-      h("a", { href: link([first.rounds ? "forms" : "rounds", first.name]) }, first.name),
-    ),
-    !first.form && actionsMenu(() => entry, changed),
-    asked(first),
-    light,
-    progress,
-    h("p", { class: "quiet" }, parameters.join(" · ")),
-    top,
-  );
+/** Read the most frequent items, as collected, of the rows in view, few at a time. */
+function topReader(signal) {
+  const known = new Map(); // by id: {n, text}
+  const waiting = new Map(); // by id: rows in view whose item is not known
+  let running = 0;
+  const next = async () => {
+    if (running === AT_ONCE || signal.aborted) return;
+    const [set, entry] = waiting.entries().next().value ?? [];
+    if (!set) return;
+    waiting.delete(set);
+    running += 1;
+    try {
+      const answer = await get(roundPath(entry.id, "frequencies"), { signal });
+      known.set(entry.id, { n: entry.n, text: collectedTop(answer) });
+    } catch {
+      known.set(entry.id, { n: entry.n, text: "" }); // its view says why
+    } finally {
+      running -= 1;
+    }
+    set(entry);
+    next();
+  };
+  const seen = new Map(); // rows by element
+  const observer = new IntersectionObserver((changes) => {
+    for (const { target, isIntersecting } of changes) {
+      const row = seen.get(target);
+      row.isSeen = isIntersecting;
+      if (isIntersecting) row.set(row.entry);
+      else waiting.delete(row.set);
+    }
+  });
+  signal.addEventListener("abort", () => observer.disconnect());
   return {
-    root,
-    set(next) {
-      entry = next;
-      const { rounds, n, verdict } = entry;
-      const { text, kind } = rounds ? worst(rounds) : glance(entry);
-      root.className = `round ${kind}`;
-      light.textContent = `● ${text}`;
-      progress.textContent = `${plural(n, "report")}, ${since(entry)}`;
-      top.hidden = !verdict?.top.length;
-      const now = JSON.stringify(verdict);
-      if (drawn !== now) fill(top, !top.hidden && mostFrequent(verdict));
-      drawn = now;
+    forget: () => known.clear(),
+    watch(row) {
+      seen.set(row.root, row);
+      observer.observe(row.root);
+    },
+    /** The text for a row without a verdict; its `set` is called again when there is one. */
+    text(row) {
+      const { id, n, domain_size: d, read_access: access } = row.entry;
+      if (!n || d > MOST_ITEMS || (access === "key" && !hasKey())) return "";
+      const last = known.get(id);
+      if (row.isSeen && !(last && n < GROWTH * last.n)) {
+        waiting.set(row.set, row.entry);
+        next();
+      }
+      return last?.text ?? "";
     },
   };
 }
 
-/** The most frequent items as bars, and the first of them by name. */
-function mostFrequent({ top, raised }) {
-  const [{ label, estimate }] = top;
-  const marked = top
-    .filter(({ item }) => raised.includes(item))
-    .map((each) => isolated(each.label));
-  const raisedText = marked.length ? `; malicious reports raise ${marked.join(", ")}` : "";
-  const bars = top.map((each, k) => {
-    const height = Math.max(1, (HEIGHT * each.estimate) / estimate);
-    const kind = raised.includes(each.item) ? "raised" : "";
-    return svg("rect", { class: kind, x: BAR * k, y: HEIGHT - height, width: BAR - 2, height });
-  });
-  const size = { width: BAR * top.length - 2, height: HEIGHT };
-  const text = `The ${plural(top.length, "most frequent item")}, first ${isolated(label)} ${share(estimate)}${raisedText}`;
-  return [
-    svg("svg", { ...size, role: "img", "aria-label": text }, ...bars),
-    h("span", { "aria-hidden": "true" }, h("bdi", {}, isolated(label)), ` ${share(estimate)}`),
-  ];
+/** The most frequent item of an answer of GET /frequencies. */
+function collectedTop(answer) {
+  if (isBlurred(answer)) return BLURRED;
+  const { frequencies, items } = answer;
+  const first = frequencies.reduce((best, each, i) => (each > frequencies[best] ? i : best), 0);
+  return topText(items[first], frequencies[first]);
+}
+
+const topText = (label, value) => `${isolated(label)} ${share(Math.max(0, value))}`;
+
+/** Make the row of a round or a summed form; `set(entry)` updates it. */
+function row(first, reader, changed) {
+  const cell = (name) => h("td", { role: "cell", class: name });
+  const [top, people, verdict, state] = ["top", "people", "verdict", "state"].map(cell);
+  const title = [first.title, first.question].filter(Boolean).join(": ");
+  const actions = h("td", { role: "cell", class: "menu" });
+  const self = {
+    entry: first,
+    isSeen: false,
+    root: h(
+      "tr",
+      { role: "row" },
+      h(
+        "td",
+        { role: "cell", class: "name" },
+        h("a", { href: link([first.rounds ? "forms" : "rounds", first.name]) }, first.name),
+        title && [" ", h("bdi", { class: "quiet" }, title)],
+      ),
+      top,
+      people,
+      verdict,
+      state,
+      actions,
+    ),
+    set(entry) {
+      self.entry = entry;
+      const { rounds, n, verdict: known } = entry;
+      const { text, kind } = rounds ? worst(rounds) : glance(entry, false);
+      self.root.className = `round ${kind}`;
+      verdict.textContent = kind ? `● ${text}` : text;
+      people.textContent = count(n);
+      state.textContent = since(entry);
+      top.textContent = rounds
+        ? `Form of ${plural(rounds.length, "question")}`
+        : known
+          ? verdictTop(known)
+          : reader.text(self);
+    },
+  };
+  if (!first.form) actions.append(actionsMenu(() => self.entry, changed));
+  reader.watch(self);
+  return self;
+}
+
+/** The most frequent item of a verdict, and those that malicious reports raise. */
+function verdictTop({ top, raised }) {
+  if (!top.length) return BLURRED;
+  const isRaised = raised.includes(top[0].item);
+  return `${topText(top[0].label, top[0].estimate)}${isRaised ? ", raised by fake reports" : ""}`;
 }
 
 /** The worst of the verdicts in a form, among equals that of the most reports, and how many are as bad. */
@@ -195,10 +271,9 @@ function worst(rounds) {
 }
 
 /** A round's verdict in a few words. */
-function glance({ n, state, read_access: access, verdict }) {
+function glance({ n, state, read_access: access, verdict }, isNoise = verdict?.top.length === 0) {
   if (verdict) {
-    const { text, kind } =
-      noiseVerdict(verdict, verdict.top.length === 0) ?? VERDICTS[verdict.attack];
+    const { text, kind } = noiseVerdict(verdict, isNoise) ?? VERDICTS[verdict.attack];
     const malicious = isSeen(verdict) && maliciousShare(verdict);
     return { text: malicious ? `${text}, ${malicious} malicious` : text, kind };
   }
