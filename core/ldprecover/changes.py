@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, cached_property
 from statistics import NormalDist
 from typing import Literal
@@ -52,6 +52,7 @@ class Changes:
     oracle: FrequencyOracle
     before: Tally
     after: Tally
+    _: KW_ONLY
     malicious_share: float = 0.05
     confidence: float = 0.95
     people: People = "sample"
