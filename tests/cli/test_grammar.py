@@ -45,8 +45,8 @@ def test_answers_on_standard_error_name_the_round(
     current = f"{two_rounds[1]} (the current one)"
     exported = on_server("round export --output second.json").succeeds().err
     assert exported.startswith(f"100 reports of {current} are in second.json")
-    assert "Missing argument 'ROUND'" in on_server("round close").fails(2)
-    assert "Missing argument 'ROUND'" in on_server("round delete --yes").fails(2)
+    assert "Missing argument 'ROUND|FORM'" in on_server("round close").fails(2)
+    assert "Missing argument 'ROUND|FORM'" in on_server("round delete --yes").fails(2)
     assert on_server("round close current").out == f"{current} is closed, with 100 reports.\n"
 
 

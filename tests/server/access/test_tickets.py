@@ -177,7 +177,7 @@ def test_tickets_are_not_stored_and_survive_a_restart(start_in_process: StartInP
             name: database.scalar(sa.select(sa.func.count()).select_from(t))
             for name, t in metadata.tables.items()
         }
-    assert {name for name, n in rows.items() if n} == {"labels", "rounds", "secrets"}
+    assert {name for name, n in rows.items() if n} == {"acts", "labels", "rounds", "secrets"}
 
 
 def test_tickets_assign_rounds_uniformly() -> None:

@@ -224,8 +224,11 @@ function live({ main, query, signal }, round, estimates) {
   /** The verdict of all reports of a closed round, whose recovery the server has too. */
   const stored = () => (round.state === "closed" ? round.verdict : null);
 
-  /** The verdict that is shown: of an open round, until there is an estimate of more reports. */
-  const kept = () => stored() ?? (core.best() ? null : round.verdict);
+  /** The verdict that is shown: of an open round, until an estimate of more reports is there or has failed. */
+  const kept = () => {
+    const { answer, error } = known.get(AUTO.name) ?? {};
+    return stored() ?? (answer || error ? null : round.verdict);
+  };
 
   const isUnasked = () =>
     Boolean(stored()) || HISTOGRAMS.includes(round.protocol) || estimates.n <= UNASKED;
