@@ -7,6 +7,7 @@ import numpy as np
 from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 
+from ldprecover import Tally
 from ldprecover_attacker import MGA
 from ldprecover_cli.errors import CommandError
 from ldprecover_cli.practice.network import SURVEY
@@ -33,7 +34,7 @@ class Lesson:
         self._sender = Sender(self._services.access.require(server.key))
         self._round = self._services.rounds.open(new)
         self._rates = ReportRates(ADDRESS_RATE, ADDRESS_RATE)
-        self._sent = 0
+        self._fakes = Tally.empty(self._round.oracle.summary_size)
         self._targets: set[int] = set()
         self.students = server.public
         """The address of the survey."""
@@ -51,9 +52,23 @@ class Lesson:
             raise CommandError(f"the round could not be closed, and stays open: {error}") from error
 
     def state(self) -> dict[str, Any]:
-        """Return the address for students, the number of fake reports, and their targets."""
-        targets = sorted(self._targets)
-        return {"students": self.students, "fakes": self._sent, "targets": targets}
+        """Return the address for students, the number of reports, and the fake ones with targets.
+
+        `told` are the estimates without the fake reports, and `attacked` those of all; null without
+        reports.
+        """
+        tally = self._services.rounds.tally(self._round)
+        return {
+            "students": self.students,
+            "reports": tally.n,
+            "fakes": self._fakes.n,
+            "targets": sorted(self._targets),
+            "told": self._estimates(tally - self._fakes),
+            "attacked": self._estimates(tally),
+        }
+
+    def _estimates(self, tally: Tally) -> list[float] | None:
+        return tally.frequencies(self._round.oracle).tolist() if tally.n else None
 
     async def attack(
         self, share: Annotated[float, Query(ge=0, le=0.9)], target: Annotated[list[int], Query()]
@@ -63,10 +78,10 @@ class Lesson:
         `sent` is their number.
         """
         tally = await run_in_threadpool(self._services.rounds.tally, self._round)
-        genuine = tally.n - self._sent
-        m = max(0, round(share / (1 - share) * genuine) - self._sent)
+        genuine = tally.n - self._fakes.n
+        m = max(0, round(share / (1 - share) * genuine) - self._fakes.n)
         await self._send(m, target)
-        return {**self.state(), "sent": m}
+        return {**await run_in_threadpool(self.state), "sent": m}
 
     async def press(self, request: Request, item: Annotated[int, Query(ge=0)]) -> None:
         """Send one fake report that raises this item.
@@ -90,5 +105,5 @@ class Lesson:
         if m:
             key, packed = secrets.token_hex(16), reports.tobytes()
             await self._services.submissions.submit(self._round, self._sender, key, packed)
-            self._sent += m
+            self._fakes += Tally.of(self._round.oracle, reports)
             self._targets |= set(targets)

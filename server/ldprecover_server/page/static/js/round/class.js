@@ -3,22 +3,25 @@
 import { get, isAbort, poll, post, roundPath, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
 import { count, isolated, plural } from "../format.js";
+import { lessonPicture, whole } from "./lesson.js";
 import { qrCode } from "./qr.js";
 
 const SECONDS = 1;
 const MOST_ASKED = 30; // items whose hands are counted one by one
+const LABEL = 40; // characters of a label in a sentence
 const hands = []; // hands raised by item, which stay in this browser
 
 /**
- * Show the panel in `place` if the server has a class and takes the token. `setTruth(frequencies)` takes the truth;
- * `compare(targets, eta)` shows the recovery that knows both.
+ * Show the panel in `place` if the server has a class and takes the token. `setTruth(frequencies)` takes the truth.
  */
-export async function showClass(place, token, round, { setTruth, compare }, signal) {
+export async function showClass(place, token, round, setTruth, signal) {
   const options = { headers: { "X-Page-Token": token }, signal };
   const said = h("p", { role: "status" });
   const number = h("span", { class: "huge" });
   const unit = h("span", {});
-  const reportCount = async () => (await get(roundPath(round.id, "stats"), { signal })).reports;
+  const picture = lessonPicture(round.items);
+  const named = (index) => isolated(cut(round.items[index]));
+  let isRecovered = false;
   const trying = (work) => async (event) => {
     event.preventDefault();
     try {
@@ -29,17 +32,49 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
   };
 
   async function look() {
-    const reports = await reportCount().catch(() => null); // the view of the round says why
-    if (reports === null) return;
-    fill(number, count(reports));
-    fill(unit, reports === 1 ? " report" : " reports");
+    const lesson = await get("class", options).catch(() => null); // the view of the round says why
+    if (lesson === null) return;
+    fill(number, count(lesson.reports));
+    fill(unit, lesson.reports === 1 ? " report" : " reports");
+    if (lesson.reports) picture.draw(await drawn(lesson));
+  }
+
+  /** What the picture shows. */
+  async function drawn({ told, attacked, targets, fakes, reports }) {
+    const raised = fakes ? targets : [];
+    const recovered =
+      isRecovered && reports > fakes ? await recovery(raised, fakes, reports) : null;
+    return { told: told ?? null, attacked, recovered, raised, sentence: sentence() };
+
+    function sentence() {
+      if (!told) return "";
+      const best = told.indexOf(Math.max(...told));
+      const first = `People told: ${named(best)} leads with ${whole(told[best])}.`;
+      if (!raised.length) return first;
+      const share = (values) => raised.reduce((sum, i) => sum + values[i], 0);
+      const names = raised.map(named).join(", ");
+      const attack = ` ${plural(fakes, "fake report")} raise ${names} from ${whole(share(told))} to ${whole(share(attacked))}.`;
+      const repair =
+        recovered &&
+        ` LDPRecover, told which answer and how many fakes, takes it back to ${whole(share(recovered))}.`;
+      return [first, attack, repair];
+    }
+  }
+
+  /** The recovery that knows the targets and the share of fake reports. */
+  async function recovery(targets, fakes, reports) {
+    const eta = Math.min(10, fakes / (reports - fakes));
+    const body = { method: "ldprecover", eta, targets };
+    return (await post(roundPath(round.id, "recover"), body, { signal })).recovered;
   }
 
   async function attack({ elements: { share, target } }) {
-    const targets = [...target.selectedOptions].map(({ value }) => `target=${value}`);
+    const chosen = [...target].filter(({ checked }) => checked);
+    if (!chosen.length) return fill(said, "Choose an answer to raise.");
+    const targets = chosen.map(({ value }) => `target=${value}`);
     const path = `class/attack?share=${share.value / 100}&${targets.join("&")}`;
-    const { fakes, sent } = await post(path, undefined, options);
-    const reports = await reportCount();
+    isRecovered = false;
+    const { fakes, reports, sent } = await post(path, undefined, options);
     const why = reports ? "they have that share already" : "nobody has reported yet";
     fill(
       said,
@@ -49,11 +84,10 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
   }
 
   async function recover() {
-    const [{ fakes, targets }, reports] = await Promise.all([get("class", options), reportCount()]);
-    const raised = targets.map((index) => isolated(round.items[index])).join(", ");
-    const told = ` They raise ${raised}. LDPRecover, told both, takes them out.`;
-    fill(said, known(fakes, reports), fakes > 0 && told, " Other cheats are not counted.");
-    compare(targets, fakes / Math.max(1, reports - fakes));
+    const { fakes, reports } = await get("class", options);
+    isRecovered = true;
+    fill(said, known(fakes, reports), " Other cheats are not counted.");
+    await look();
   }
 
   const lesson = await get("class", options).catch(() => null);
@@ -65,10 +99,19 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
     round.items.length <= MOST_ASKED
       ? truthForm(round.items, setTruth)
       : h("p", {}, `Hands are counted for up to ${MOST_ASKED} answers; these are more.`);
-  const items = round.items.map((label, index, { length }) =>
-    h("option", { value: index, selected: index === length - 1 }, label),
+  const chips = round.items.map((label, index, { length }) =>
+    h(
+      "label",
+      { class: "chip" },
+      h("input", {
+        type: "checkbox",
+        name: "target",
+        value: index,
+        checked: index === length - 1,
+      }),
+      label,
+    ),
   );
-  const size = Math.min(5, items.length);
   const range = { min: 1, max: 90, required: true };
   fill(
     place,
@@ -85,10 +128,7 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
         h(
           "form",
           { class: "controls", onsubmit: trying(attack) },
-          field(
-            "Raise",
-            h("select", { name: "target", multiple: true, required: true, size }, items),
-          ),
+          h("fieldset", { class: "chips" }, h("legend", {}, "Raise"), chips),
           field(
             "Fake reports, % of all",
             h("input", { type: "number", name: "share", value: 30, ...range }),
@@ -106,9 +146,15 @@ export async function showClass(place, token, round, { setTruth, compare }, sign
         ),
         folded("The truth, by a show of hands", truth),
       ),
+      picture.root,
     ),
   );
   poll(look, SECONDS, signal);
+}
+
+/** A label of at most LABEL characters. */
+function cut(label) {
+  return label.length > LABEL ? `${label.slice(0, LABEL - 1)}…` : label;
 }
 
 /** How many reports are known to be fake; true also when more come. */

@@ -101,32 +101,25 @@ function live({ main, query, signal }, round, estimates) {
   const shown = h("div", {}, verdict.root, items.root, addressesPlace, methods);
   const freshPlace = h("div", {});
   const playPlace = h("div", {});
-  fill(main, head.root, said, playPlace, freshPlace, shown);
   for (const name of ["demo", "class"]) tokens[name] = query.get(name) ?? tokens[name];
   const isClass = Boolean(tokens.class) && round.name === "class"; // the server's name for it
+  const results = isClass
+    ? h("details", { class: "tests" }, h("summary", {}, "All results of the round"), shown)
+    : shown;
+  fill(main, head.root, said, playPlace, freshPlace, results);
   if (tokens.demo)
     import("./play.js").then(({ showPlay }) =>
       showPlay(playPlace, tokens.demo, round, setTruth, signal),
     );
   if (isClass)
     import("./class.js").then(({ showClass }) =>
-      showClass(playPlace, tokens.class, round, { setTruth, compare }, signal),
+      showClass(playPlace, tokens.class, round, setTruth, signal),
     );
 
   function setTruth(frequencies) {
     truth = frequencies;
     tests?.setTruth(truth);
     again();
-  }
-
-  /** Show the recovery that knows the targets and the share of malicious reports. */
-  function compare(targets, eta) {
-    settings.targets = new Set(targets);
-    settings.eta = Math.min(10, eta);
-    settings.compared = ["ldprecover"];
-    methods.open = true;
-    changed("targets");
-    items.root.scrollIntoView({ block: "start" });
   }
 
   const core = {
