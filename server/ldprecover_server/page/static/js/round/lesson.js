@@ -4,22 +4,18 @@ import { fill, h, svg } from "../dom.js";
 import { isolated, percent } from "../format.js";
 
 const SHOWN = 8;
+const SERIES = ["told", "attacked", "recovered"];
 const within = (share) => Math.min(Math.max(share, 0), 1); // an unbiased estimate may leave [0, 1]
 
 /** A share within [0, 1] in whole per cent, on one line. */
 export function whole(share) {
   return percent(within(share), 0).replace(" ", "\u00a0");
 }
-const SERIES = [
-  ["told", "told"],
-  ["attacked", "attacked"],
-  ["recovered", "recovered"],
-];
 
 /** Make the picture of items with these labels. */
 export function lessonPicture(labels) {
   const rows = labels.map((label) => {
-    const bars = SERIES.map(([name]) =>
+    const bars = SERIES.map((name) =>
       h("div", { class: `lesson-bar ${name}` }, h("i", {}), h("b", {})),
     );
     const root = h(
@@ -30,8 +26,8 @@ export function lessonPicture(labels) {
     );
     return { root, bars, mark: root.querySelector("small") };
   });
-  const legend = SERIES.map(([name, title]) =>
-    h("span", {}, svg("svg", { class: `lesson-key ${name}`, "aria-hidden": "true" }), title),
+  const legend = SERIES.map((name) =>
+    h("span", {}, svg("svg", { class: `lesson-key ${name}`, "aria-hidden": "true" }), name),
   );
   const finding = h("p", { class: "lesson-finding" });
   return {
@@ -60,7 +56,7 @@ export function lessonPicture(labels) {
           const text = value === null ? "" : whole(value);
           bar.firstChild.style.width = `${(100 * (value ?? 0)) / largest}%`;
           fill(bar.lastChild, text);
-          if (value !== null) words.push(`${SERIES[k][1]} ${text}`);
+          if (value !== null) words.push(`${SERIES[k]} ${text}`);
         });
         root.setAttribute("aria-label", `${labels[i]}: ${words.join(", ")}`);
       });
