@@ -158,6 +158,9 @@ def test_details_say_where_targets_were_lowered() -> None:
 def test_details_list_methods_that_do_not_help() -> None:
     useless = {name: off_by(0.1 + 0.01 * i) for i, name in enumerate("pqrst")}
     assert score(useless).details[-1] == ("No better than projection alone: p, t, s and 2 others.")
+    alone = {"LDPRecover": off_by(0.1)}
+    assert score(alone).details[-1].endswith("it needs to be told the targets.")
+    assert "told the targets" not in " ".join(score(alone, malicious=0).details)
     assert "targets" not in " ".join(score(targets=None).details)
     assert "targets" not in " ".join(score(malicious=0).details)
 

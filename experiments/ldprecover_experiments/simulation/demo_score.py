@@ -12,6 +12,7 @@ from ldprecover_experiments.simulation.demo_words import (
     PROJECTION,
     TOLD,
     listed,
+    method_words,
     points,
     sentence,
     times,
@@ -23,6 +24,11 @@ BEFORE, AFTER = "before the attack", "after the attack"
 
 HELPS = 1.05
 """A method helps if the projection's error is at least this many times its own."""
+
+_ALONE = (
+    "LDPRecover alone knows the counts and a share, so it takes as much from every item above zero "
+    "as from the raised ones; it needs to be told the targets."
+)
 
 _HARM, _GAIN = 1.1, 0.01
 """An attack does harm if it multiplies the error by this, or moves its targets by this."""
@@ -141,6 +147,8 @@ class Score:
         helpful = {name for row in self.helpful for name in row.names}
         if useless := [name for name in by_name if name in self.recovered and name not in helpful]:
             details.append(f"No better than projection alone: {listed(useless)}.")
+        if self.malicious and method_words("ldprecover") in useless:
+            details.append(_ALONE)
         return details
 
     def as_json(self) -> dict[str, Any]:
