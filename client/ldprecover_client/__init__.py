@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.errors import *
     from ldprecover_client.http import *
     from ldprecover_client.ledger import *
+    from ldprecover_client.panel import *
     from ldprecover_client.population import *
     from ldprecover_client.progress import *
     from ldprecover_client.report_files import *
@@ -33,6 +34,7 @@ _MODULES = {
     "ServerError UnansweredError UnknownItemError UnknownProtocolError",
     "http": "Client",
     "ledger": "Entry Ledger",
+    "panel": "Panel PanelRound",
     "population": "FormPopulation Population",
     "progress": "progress_bar",
     "report_files": "ReportFile report_source write_report_file",

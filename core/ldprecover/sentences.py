@@ -35,6 +35,15 @@ def points(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
     return number(100 * Decimal(str(share)), rounding)
 
 
+def repeats_sentence(epsilon: float, limit: float = 4.0) -> str:
+    """Return how often the same people can answer, with a client's default limit of epsilon."""
+    times = int(Decimal(str(limit)) // Decimal(str(epsilon)))  # as ledgers add up
+    number = "once" if times == 1 else f"{times:,} times"
+    if not times:
+        return f"No client answers at epsilon {epsilon:g}: its limit is {limit:g} in all."
+    return f"The same people can answer {number} at epsilon {epsilon:g}: {limit:g} in all."
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: 1 report, 2,000 reports."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

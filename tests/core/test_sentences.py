@@ -2,7 +2,17 @@
 
 import pytest
 
-from ldprecover.sentences import DOWN, UP, counted, listed, number, percent, points
+from ldprecover.sentences import (
+    DOWN,
+    UP,
+    counted,
+    listed,
+    number,
+    percent,
+    points,
+    repeats_sentence,
+)
+from ldprecover_client.ledger import MAX_TOTAL_EPSILON
 
 
 @pytest.mark.parametrize(
@@ -39,3 +49,11 @@ def test_ten_labels_are_listed_isolated() -> None:
     assert listed(["New York, NY"]) == "New York, NY"
     assert listed(["a", "b", "\u05d0"], "or") == "a; b or \u2068\u05d0\u2069"
     assert listed(list("abcdefghijkl")) == "a; b; c; d; e; f; g; h; i; j and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times"), [(0.1, "40 times"), (1.0, "4 times"), (2.5, "once"), (4.5, "No client")]
+)
+def test_the_same_people_answer_up_to_the_limit(epsilon: float, times: str) -> None:
+    assert times in repeats_sentence(epsilon, MAX_TOTAL_EPSILON)
+    assert repeats_sentence(epsilon) == repeats_sentence(epsilon, MAX_TOTAL_EPSILON)

@@ -16,15 +16,16 @@ def run(
         Path,
         Argument(
             help="TOML file that describes the study, or one that is shipped: clean, crafted, "
-            "forms, framing or unmix; or adversary, random attacks on the best estimate.",
+            "forms, framing or unmix; or adversary, random attacks on the best estimate; or "
+            "series, years of people who answer in rotation.",
             metavar="FILE",
         ),
     ],
     *,
     output: Output = Path("reproduction"),
     jobs: Jobs = None,
-    rounds: Annotated[int, Option(min=1, help="Rounds of the adversary.")] = 60,
-    seed: Annotated[int, Option(min=0, help="Seed of the adversary.")] = 0,
+    rounds: Annotated[int, Option(min=1, help="Rounds of the adversary, or years.")] = 60,
+    seed: Annotated[int, Option(min=0, help="Seed of the adversary, or series.")] = 0,
 ) -> None:
     """Run a study of your own: attacks, methods, protocols, data and parameters in a TOML file.
 
@@ -35,20 +36,25 @@ def run(
 
     Example: ldprecover study run study.toml --jobs 2
 
-    The adversary prints the worst round for each of its goals, and keeps no files.
+    The adversary prints the worst round for each of its goals, series the mean of each measure.
+    They keep no files.
 
     Example: ldprecover study run framing --output framing
 
     Example: ldprecover study run adversary --rounds 200 --seed 1
+
+    Example: ldprecover study run series --rounds 100
     """
     from ldprecover_experiments import Study
 
-    if str(file) == "adversary":
+    if str(file) in ("adversary", "series"):
         from ldprecover_client import progress_bar
         from ldprecover_experiments.studies.adversary import adversary
+        from ldprecover_experiments.studies.series import series
 
-        with progress_bar("rounds") as on_progress:
-            table = adversary(seed, rounds, on_progress)
+        with progress_bar("rounds" if str(file) == "adversary" else "years") as on_progress:
+            play = adversary if str(file) == "adversary" else series
+            table = play(seed, rounds, on_progress)
         show([table])
         return
 

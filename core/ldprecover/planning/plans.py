@@ -18,7 +18,7 @@ from ldprecover.planning.choosing import candidate, choose, proposed_retention
 from ldprecover.planning.request import PlanRequest, Unknown
 from ldprecover.planning.solving import solve
 from ldprecover.protocols import PROTOCOLS, frequency_oracle
-from ldprecover.sentences import counted, number, percent, points
+from ldprecover.sentences import counted, number, percent, points, repeats_sentence
 
 _CONFIDENCE = 0.95
 _NON_RESPONSE = 5  # honest tickets for each that is used, as an example
@@ -160,7 +160,8 @@ class Plan:
             else f"a rise of an item by {points(best.least_change)} points is seen with "
             "probability .8."
         )
-        between = f"Between two such rounds {change}"
+        assert best.epsilon is not None
+        between = f"Between two such rounds {change} {repeats_sentence(best.epsilon)}"
         return (error, str(self.accuracy), between, *best.sentences, *more, *refusals)
 
     def to_dict(self) -> dict[str, Any]:

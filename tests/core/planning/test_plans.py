@@ -166,7 +166,10 @@ def test_plan_in_sentences() -> None:
         "points, so it is within ± 381 at 95 %; all estimates together are within ± 607."
     )
     assert accuracy.startswith("With 1 person each share is ± 380 points (95 %)")
-    assert change == "Between two such rounds no change of an item is seen."
+    assert change == (
+        "Between two such rounds no change of an item is seen. "
+        "The same people can answer 4 times at epsilon 1: 4 in all."
+    )
     assert attack == [
         "With oue 5 % malicious users raise the estimates of one target by up to 15.8 points.",
         (
