@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from ldprecover.types import FloatArray
 
+WIDE = 1.959964
+"""Standard errors on each side of a normal 95 % interval."""
+
 _BAR = 24  # columns
 _NARROWEST = 4
 _LEAST_LABEL = 12

@@ -5,13 +5,14 @@ python docs/scripts/pictures.py
 
 import shutil
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 import ldprecover
+from ldprecover_cli.practice.plays import Plays
 from ldprecover_cli.practice.server import practice_server
-from ldprecover_client import Client
 from ldprecover_experiments import Demo, DemoSettings
 
 PICTURES = Path(__file__).parent.parent / "pictures"
@@ -26,13 +27,15 @@ def draw_five_lines() -> None:
 
 
 def main() -> None:
-    """Play the demo's round with OUE, and look at it and at the planner."""
+    """Play the demo's round with OUE, and look at it, at the planner and at the lesson."""
     draw_five_lines()
     demo = Demo(DemoSettings(protocol="oue"))
-    with practice_server("demo") as server, sync_playwright() as driver:
-        demo.on(server.url, server.key, name="cities")
-        with Client(server.url, key=server.key) as client:
-            client.close_round("cities")
+    with (
+        practice_server("demo") as server,
+        closing(Plays(server, demo.settings)) as plays,
+        sync_playwright() as driver,
+    ):
+        plays.finish("cities", demo.on(server.url, server.key, name="cities"))
         chromium = shutil.which("chromium") or sys.exit("Chromium is not installed")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
@@ -43,6 +46,8 @@ def main() -> None:
         page.goto(f"{server.url}/#/plan")
         page.get_by_text("Protocols, the one to take first").wait_for()
         page.screenshot(path=PICTURES / "plan.png", full_page=True)
+        page.goto(server.link.replace("/rounds/demo", "/rounds/cities"))
+        page.get_by_role("region", name="The lesson").screenshot(path=PICTURES / "lesson.png")
         browser.close()
 
 

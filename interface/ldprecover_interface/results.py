@@ -112,7 +112,7 @@ class Frequencies(ColumnsMixin, Message):
             [
                 self.items[i],
                 f"{100 * self.frequencies[i]:.2f} %",
-                f"± {100 * self.standard_errors[i]:.2f} points",
+                f"{100 * self.standard_errors[i]:.2f} points",
             ]
             for i in largest(self.frequencies, _ROWS)
         ]

@@ -49,7 +49,14 @@ def panel(page: "Page") -> "Locator":
 def test_play_leads_to_its_round_and_verdict(
     demo: PracticeServer, plays: Plays, visitor: Visitor, page: "Page"
 ) -> None:
-    expect(panel(page).locator(".lead")).to_have_text(plays.state("demo")["score"]["headline"])
+    score = plays.state("demo")["score"]
+    expect(panel(page).locator(".lead")).to_have_text(score["headline"])
+    lesson = page.get_by_role("region", name="The lesson")
+    expect(lesson).to_contain_text("158 fake reports raise ")
+    expect(lesson).to_contain_text(f"{score['best']} takes them back to ")
+    expect(lesson.get_by_text("▲ raised").locator("visible=true")).to_have_count(3)
+    expect(lesson.get_by_role("img")).to_have_count(8)
+    assert "attacked" in str(lesson.get_by_role("img").last.get_attribute("aria-label"))
     expect(panel(page).get_by_label("Malicious reports, % of all")).to_have_value("5")
     page.get_by_label("Malicious reports, % of all").fill("20")
     page.get_by_label("Targets").fill("2")

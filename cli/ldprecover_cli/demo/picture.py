@@ -5,9 +5,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ldprecover import frequency_oracle
 from ldprecover.items import isolated
 from ldprecover.sentences import counted
-from ldprecover_cli.item_tables import bar
+from ldprecover_cli.item_tables import WIDE, bar
 from ldprecover_cli.output import plain
 from ldprecover_experiments.simulation.comparison import Comparison
 from ldprecover_experiments.simulation.demo_score import AFTER, BEFORE, Score
@@ -38,7 +39,7 @@ def draw(figures: Comparison, out: Console) -> None:
     score = figures.score
     out.print(_settings(figures))
     out.print()
-    _draw_shares(score, out)
+    _draw_shares(score, _margin(figures), out)
     out.print()
     out.print(_errors(score, out))
     out.print()
@@ -60,7 +61,14 @@ def _settings(figures: Comparison) -> str:
     )
 
 
-def _draw_shares(score: Score, out: Console) -> None:
+def _margin(figures: Comparison) -> float:
+    """Return half the 95 % interval of an item before the attack, the largest one, in points."""
+    s = figures.settings
+    oracle = frequency_oracle(s.protocol, s.epsilon, len(figures.items))
+    return 100 * WIDE * float(max(oracle.standard_errors(figures.true, s.users)))
+
+
+def _draw_shares(score: Score, margin: float, out: Console) -> None:
     columns = {"true": score.true, **score.columns}
     spared = _spare(columns, out.width)
     targets = set(score.targets or ())
@@ -73,7 +81,7 @@ def _draw_shares(score: Score, out: Console) -> None:
     width = min(10, (out.width - _LONGEST_LABEL - 3) // len(columns) - 7)
     width = width if width >= _NARROWEST_BAR else 0
     label_width = min(_LONGEST_LABEL, out.width - 3 - sum(_needed(name, width) for name in columns))
-    caption = "Percent of all users; > marks a target" + (
+    caption = f"Percent of all users, before the attack ± {margin:.2g} (95 %); > marks a target" + (
         f", {left_out} more targets not shown" if left_out else ""
     )
     caption += f"; a wider terminal shows {', '.join(spared)} too" if spared else ""

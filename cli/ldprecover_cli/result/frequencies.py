@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ldprecover.sentences import counted
 from ldprecover_cli.connection import connected_to
-from ldprecover_cli.item_tables import IN_ORDER, Top, print_items, to_show
+from ldprecover_cli.item_tables import IN_ORDER, WIDE, Top, print_items, to_show
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url
 from ldprecover_cli.output import console, plain, print_question
 from ldprecover_cli.result.questions import results_of, show_results
@@ -13,9 +13,6 @@ from ldprecover_cli.result.table_files import TableFile, check_table_file
 
 if TYPE_CHECKING:
     from ldprecover_client import Frequencies
-
-_WIDE = 1.959964
-"""Standard errors on each side of a normal 95 % interval."""
 
 
 def frequencies(
@@ -65,7 +62,7 @@ def _show_frequencies(result: "Frequencies", title: str, top: int) -> None:
         shares,
         {
             "percent": lambda i: f"{100 * shares[i]:.2f}",
-            "± 95 %": lambda i: f"{100 * _WIDE * errors[i]:.2f}",
+            "± 95 %": lambda i: f"{100 * WIDE * errors[i]:.2f}",
         },
         beside=19,
         top=top,

@@ -152,12 +152,21 @@ class Score:
         return details
 
     def as_json(self) -> dict[str, Any]:
-        """Return the verdict, the indices of the targets, and the true frequencies."""
+        """Return the verdict, the indices of the targets, and frequencies by item.
+
+        `recovered` are those of the method that does best, and `best` names it, as a sentence
+        begins. Both are None if no method does better than the projection.
+        """
+        best = self.helpful[0].name if self.helpful else None
         return {
             "headline": self.headline,
             "details": self.details,
             "targets": list(self.targets or ()),
             "truth": self.true.tolist(),
+            "genuine": self.genuine.tolist(),
+            "poisoned": self.poisoned.tolist(),
+            "recovered": best and self.recovered[best].tolist(),
+            "best": best and sentence(best),
         }
 
     @property

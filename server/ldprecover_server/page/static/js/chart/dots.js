@@ -7,6 +7,9 @@ import { mark } from "./marks.js";
 
 const ROW = 26;
 const TALL_ROW = 46; // with the label above the marks
+const LINE = 16; // of a label
+const LETTER = 7; // about the width of one
+const LABELS = [190, 300]; // widths of their column: usually, and of long ones
 const NARROW = 560; // width of a chart with such rows
 const AXIS = 28;
 const HEIGHT = 640;
@@ -49,17 +52,22 @@ export function dots(frame, signal) {
 
   let what = null;
   let range = [0, 1];
+  let longest = 0; // characters of a label
   let waiting = 0;
 
   const sizes = (width = scroller.clientWidth) => {
     const isNarrow = width < NARROW * rem();
-    return { row: (isNarrow ? TALL_ROW : ROW) * rem(), axis: AXIS * rem(), isNarrow };
+    const lines = isNarrow && LETTER * rem() * (longest + 12) > width ? 2 : 1; // beside a number
+    const row = isNarrow ? TALL_ROW + (lines - 1) * LINE : ROW;
+    const column = Math.min(Math.max(LABELS[0], LETTER * longest), LABELS[1]) * rem();
+    return { row: row * rem(), axis: AXIS * rem(), isNarrow, lines, column };
   };
 
   function draw(next) {
     if (next) {
       what = next;
       range = extent(what);
+      longest = what.order.reduce((most, i) => Math.max(most, what.labels[i].length), 0);
       frame.setLegend(what.series);
     }
     if (!what || signal.aborted) return;
@@ -116,7 +124,7 @@ export function dots(frame, signal) {
 
   /** A canvas of the rows from `first` on, at most `most`. */
   function part(first, most, width) {
-    const { row, axis, isNarrow } = sizes(width);
+    const { row, axis, ...others } = sizes(width);
     const order = what.order.slice(first, first + most);
     const drawn = document.createElement("canvas");
     const height = axis + order.length * row + 4;
@@ -130,7 +138,7 @@ export function dots(frame, signal) {
       top: 0,
       row,
       axis,
-      isNarrow,
+      ...others,
     };
     paint(drawn.getContext("2d"), shown);
     return drawn;
@@ -169,9 +177,9 @@ function extent({ series, order, room = 0.03 }) {
   return [least - (least < 0 ? 0.03 * size : 0), most + room * size];
 }
 
-function paint(pen, { what, range, width, height, top, row, axis, isNarrow }) {
+function paint(pen, { what, range, width, height, top, row, axis, isNarrow, lines, column }) {
   const value = what.text ? 70 * rem() : 12;
-  const text = isNarrow ? width - value : Math.min(0.34 * width, 190 * rem());
+  const text = isNarrow ? width - value : Math.min(0.34 * width, column);
   const [left, right] = isNarrow ? [20, width - 20] : [text + 10, width - value];
   const place = (value) => left + ((value - range[0]) / (range[1] - range[0])) * (right - left);
   pen.clearRect(0, 0, width, height);
@@ -211,12 +219,15 @@ function paint(pen, { what, range, width, height, top, row, axis, isNarrow }) {
     const isRaised = what.raised?.has(index);
     pen.fillStyle = colour(isRaised ? "bad" : "ink");
     const indent = isRaised ? 16 * rem() : 0;
-    const labelAt = isNarrow ? y - 0.22 * row : y;
-    const marksAt = isNarrow ? y + 0.2 * row : y;
-    const label = shortened(pen, what.labels[index], text - indent);
+    const labelAt = isNarrow ? y - row / 2 + 13 * rem() : y;
+    const marksAt = isNarrow ? y + row / 2 - 14 * rem() : y;
     pen.textAlign = isNarrow ? "left" : "right";
-    pen.fillText(label, isNarrow ? 8 + indent : text, labelAt);
-    const labelEnd = 8 + indent + pen.measureText(label).width;
+    const parts = wrapped(pen, what.labels[index], text - indent, lines);
+    parts.forEach((part, k) =>
+      pen.fillText(part, isNarrow ? 8 + indent : text, labelAt + k * LINE * rem()),
+    );
+    const noteAt = labelAt + (parts.length - 1) * LINE * rem();
+    const labelEnd = 8 + indent + pen.measureText(parts.at(-1)).width;
     if (isRaised) mark(pen, "raised", 9 * rem(), labelAt, row);
     if (what.text) {
       pen.textAlign = "right";
@@ -241,7 +252,7 @@ function paint(pen, { what, range, width, height, top, row, axis, isNarrow }) {
       stroke(pen, from, laneOf(0), to, laneOf(0));
       if (index === noted) {
         pen.fillStyle = colour("bad");
-        if (isNarrow) annotate(pen, what.note, [[labelEnd + 8, width - value]], labelAt);
+        if (isNarrow) annotate(pen, what.note, [[labelEnd + 8, width - value]], noteAt);
         else {
           const [low, high] = [Math.min(from, to), Math.max(from, to)];
           const places = [
@@ -303,6 +314,18 @@ function arrow(pen, x, y) {
   pen.lineTo(x, y);
   pen.lineTo(x - 5, y + 4);
   pen.fill();
+}
+
+/** A label in at most this many lines of this width, broken between words; its end may be cut. */
+function wrapped(pen, label, width, lines) {
+  if (lines === 1 || pen.measureText(label).width <= width - 8)
+    return [shortened(pen, label, width)];
+  const words = label.split(" ");
+  let k = words.length - 1;
+  while (k > 0 && pen.measureText(words.slice(0, k).join(" ")).width > width - 8) k -= 1;
+  if (k === 0) return [shortened(pen, label, width)];
+  const rest = shortened(pen, words.slice(k).join(" "), width);
+  return [words.slice(0, k).join(" "), rest];
 }
 
 function shortened(pen, label, width) {

@@ -2,13 +2,12 @@
 
 import { get, isAbort, poll, post, roundPath, sentenceOf } from "../api.js";
 import { field, fill, h, notice } from "../dom.js";
-import { count, isolated, plural } from "../format.js";
-import { lessonPicture, whole } from "./lesson.js";
+import { count, plural } from "../format.js";
+import { lessonPicture } from "./lesson.js";
 import { qrCode } from "./qr.js";
 
 const SECONDS = 1;
 const MOST_ASKED = 30; // items whose hands are counted one by one
-const LABEL = 40; // characters of a label in a sentence
 const hands = []; // hands raised by item, which stay in this browser
 
 /**
@@ -20,7 +19,6 @@ export async function showClass(place, token, round, setTruth, signal) {
   const number = h("span", { class: "huge" });
   const unit = h("span", {});
   const picture = lessonPicture(round.items);
-  const named = (index) => isolated(cut(round.items[index]));
   let isRecovered = false;
   const trying = (work) => async (event) => {
     event.preventDefault();
@@ -44,21 +42,8 @@ export async function showClass(place, token, round, setTruth, signal) {
     const raised = fakes ? targets : [];
     const recovered =
       isRecovered && reports > fakes ? await recovery(raised, fakes, reports) : null;
-    return { told: told ?? null, attacked, recovered, raised, sentence: sentence() };
-
-    function sentence() {
-      if (!told) return "";
-      const best = told.indexOf(Math.max(...told));
-      const first = `People told: ${named(best)} leads with ${whole(told[best])}.`;
-      if (!raised.length) return first;
-      const share = (values) => raised.reduce((sum, i) => sum + values[i], 0);
-      const names = raised.map(named).join(", ");
-      const attack = ` ${plural(fakes, "fake report")} raise ${names} from ${whole(share(told))} to ${whole(share(attacked))}.`;
-      const repair =
-        recovered &&
-        ` LDPRecover, told which answer and how many fakes, takes it back to ${whole(share(recovered))}.`;
-      return [first, attack, repair];
-    }
+    const method = "LDPRecover, told which answer and how many fakes,";
+    return { told: told ?? null, attacked, recovered, raised, fakes, method };
   }
 
   /** The recovery that knows the targets and the share of fake reports. */
@@ -150,11 +135,6 @@ export async function showClass(place, token, round, setTruth, signal) {
     ),
   );
   poll(look, SECONDS, signal);
-}
-
-/** A label of at most LABEL characters. */
-function cut(label) {
-  return label.length > LABEL ? `${label.slice(0, LABEL - 1)}…` : label;
 }
 
 /** How many reports are known to be fake; true also when more come. */

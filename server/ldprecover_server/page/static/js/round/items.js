@@ -67,7 +67,8 @@ export function band(certificate) {
 }
 
 /** Whether the noise exceeds what tells the items apart, so that nothing is to be ranked. */
-export const isBlurred = ({ notes = [] }) => notes.some((note) => note.startsWith("The noise"));
+export const isBlurred = ({ notes = [] }) => notes.some(isOfNoise);
+const isOfNoise = (note) => note.startsWith("The noise");
 
 /** Half the width of the 95 % interval of a leading item: of the best estimate, and as collected. */
 export function errorBars(estimates, best) {
@@ -248,7 +249,7 @@ function sentence(shown, all, round, estimates, settings, certified) {
       ? `of ${count(round.items.length)} items`
       : `of ${count(all.length)} items found among ${count(round.items.length)}`;
   return [
-    ...(estimates.notes ?? []),
+    ...(estimates.notes ?? []).filter((note) => !isOfNoise(note)), // the verdict says that
     `${count(shown.length)} ${what}, of ${plural(estimates.n, "report")}. Bars hold at 95 %.`,
     settings.sort === "index" && "Items stand in the order of the round.",
     certified &&

@@ -4,6 +4,7 @@ import { get, isAbort, poll, post, sentenceOf } from "../api.js";
 import { announce, field, fill, h, notice } from "../dom.js";
 import { count, isolated } from "../format.js";
 import { go } from "../router.js";
+import { lessonPicture } from "./lesson.js";
 
 const SECONDS = 1;
 const ERROR_SECONDS = 5;
@@ -16,16 +17,23 @@ const REST_SECONDS = 3600; // after the end
 export function showPlay(place, token, round, setTruth, signal) {
   const options = { headers: { "X-Page-Token": token }, signal };
   const result = h("div", {});
+  const picture = lessonPicture(round.items);
+  const lesson = h("section", { class: "card", "aria-label": "The lesson", hidden: true });
+  lesson.append(picture.root);
   let state = null;
 
   async function look() {
     try {
       const play = await get("truth", { ...options, query: { round: round.name } });
-      if (state === null) fill(place, panel(play, token, options, result));
+      if (state === null) fill(place, lesson, panel(play, token, options, result));
       if (state !== play.state) fill(result, outcome(play, round.items));
       if (state === "running" && play.state !== state) announce(play.score?.headline ?? play.error);
       state = play.state;
-      if (play.score) setTruth(play.score.truth);
+      if (play.score && lesson.hidden) {
+        setTruth(play.score.truth);
+        picture.draw(drawn(play));
+        lesson.hidden = false;
+      }
       return state === "running" ? SECONDS : REST_SECONDS;
     } catch (error) {
       if (!isAbort(error) && state !== null) fill(result, notice("bad", sentenceOf(error)));
@@ -33,6 +41,12 @@ export function showPlay(place, token, round, setTruth, signal) {
     }
   }
   poll(look, SECONDS, signal);
+}
+
+/** What the picture shows of a play that has ended. */
+function drawn({ settings, score }) {
+  const { genuine: told, poisoned: attacked, recovered, targets: raised, best: method } = score;
+  return { told, attacked, recovered, raised, fakes: settings.malicious_users, method };
 }
 
 function panel({ attacks, settings }, token, options, result) {

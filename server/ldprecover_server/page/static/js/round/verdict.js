@@ -10,6 +10,9 @@ const LEAST_SHOWN = 0.001; // `share` names no smaller one
 /** What the noise of a round says of its items. */
 export const BLURRED = "Too few reports to rank";
 
+/** A sentence on a round without its beginning on noise, which stands beside it. */
+export const withoutNoise = (sentence) => sentence.replace(/^Too few reports to rank[^.]*\. /, "");
+
 /** What stands in place of a verdict that no attack shows, where noise hides the order of the items; else null. */
 export const noiseVerdict = ({ attack }, noise) =>
   noise && ["none_seen", "cannot_be_seen"].includes(attack) ? { text: BLURRED, kind: "" } : null;
@@ -105,7 +108,7 @@ export function tiles(help = () => null) {
       const more = [
         text === BLURRED && VERDICTS[verdict.attack].text.toLowerCase(),
         certainty(verdict),
-        noise && isSeen(verdict) && BLURRED.toLowerCase(),
+        noise && text !== BLURRED && BLURRED.toLowerCase(),
         step,
       ];
       made[1].set(text, more.filter(Boolean).join("; "), kind);

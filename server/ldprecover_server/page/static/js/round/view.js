@@ -8,7 +8,7 @@ import { header } from "./header.js";
 import { errorBars, isBlurred, itemsChart } from "./items.js";
 import { AUTO, recoveries } from "./recoveries.js";
 import { asksForMethods, question, read, write } from "./settings.js";
-import { strongest, verdictOf, verdictPanel } from "./verdict.js";
+import { strongest, verdictOf, verdictPanel, withoutNoise } from "./verdict.js";
 
 const SECONDS = 3;
 const CLOSED_SECONDS = 30; // between polls of a closed round
@@ -272,7 +272,7 @@ function live({ main, query, signal }, round, estimates) {
     const tooMany =
       !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
     const isOffered = isWaiting && Boolean(failed || tooMany);
-    const [finding, advice] = kept()?.sentences ??
+    const [sentence, advice] = kept()?.sentences ??
       strongest(verdict, {
         proven: certificate?.proven(),
         conclusions: best?.conclusions,
@@ -281,6 +281,7 @@ function live({ main, query, signal }, round, estimates) {
         (isOffered && (failed || tooMany)) || "The reports are being tested.",
         "The chart shows them as collected.",
       ];
+    const finding = withoutNoise(sentence); // the tile has it
     const bound = verdict.attack === "cannot_be_seen" && certificate?.get()?.sentences.bound;
     return {
       n: estimates.n,

@@ -18,6 +18,7 @@ import {
   maliciousShare,
   noiseVerdict,
   verdictOf,
+  withoutNoise,
 } from "../round/verdict.js";
 import { epsilonOf, summed } from "./rounds.js";
 
@@ -241,9 +242,10 @@ function questionPanel({ id, name, question }, signal) {
     ];
     light.textContent = parts.filter(Boolean).join(", ");
     place.hidden = bar >= NO_CHART;
-    const sentences = isSeen(verdict) ? (verdict.sentences ?? best?.conclusions?.sentences) : null;
+    const isQualified = isSeen(verdict) || verdict.attack === "cannot_be_seen";
+    const [caveat] = (isQualified && (verdict.sentences ?? best?.conclusions?.sentences)) || [""];
     finding.textContent = isUnranked ? "" : found(estimates, best);
-    attack.textContent = sentences?.[0] ?? "";
+    attack.textContent = isTooFew ? "" : withoutNoise(caveat);
     chart.draw({
       estimates,
       best,
