@@ -66,7 +66,7 @@ def _calls(document: Mapping[str, Any]) -> Iterator[str]:
             described = [
                 (each["name"], {"description": each.get("description", ""), **each["schema"]})
                 for each in call.get("parameters", ())
-                if each["name"] not in ("round", "form", "format")
+                if each["name"] not in ("round", "form", "series", "format")
             ]
             yield f"### {method.upper()} {path}\n\n{_fill(call.get('description', ''))}\n"
             yield f"{_fill(_sentences(call))}\n{_fields('Parameters', dict(described))}"

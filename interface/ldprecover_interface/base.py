@@ -17,8 +17,9 @@ from pydantic_core import CoreSchema, core_schema
 from ldprecover.types import FloatArray, Int64Array
 
 ROUND_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+SERIES_NAME = r"^[a-z0-9][a-z0-9._-]{0,49}$"
 _NAME = "1 to 64 small letters, digits, dots, underscores and hyphens, a letter or digit first"
-PATTERNS = {ROUND_NAME: _NAME}
+PATTERNS = {ROUND_NAME: _NAME, SERIES_NAME: _NAME.replace("64", "50")}
 """What the patterns allow, for messages."""
 MAX_HISTORY = 50
 """Rounds that one recovery may take as history."""

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ldprecover.rounds.parameters import TEXTS
-from ldprecover_interface.base import ROUND_NAME, Message, Reference, Request, Text
-from ldprecover_interface.rounds import NewRound, RoundSummary
+from ldprecover_interface.base import ROUND_NAME, Message, Reference, Text
+from ldprecover_interface.rounds import InSeries, RoundSettings, RoundSummary
 
 Assign = Annotated[
     Literal["ticket", "client"],
@@ -18,17 +18,18 @@ Assign = Annotated[
 ]
 
 
-class NewQuestion(NewRound):
+class NewQuestion(RoundSettings):
     """A round of a form to open. Its access is `ticket` if tickets assign the rounds."""
 
     question: Text = Field(max_length=TEXTS["question"], description="What the round asks.")
 
 
-class NewForm(Request):
+class NewForm(InSeries):
     """A form to open: rounds of which each person answers one."""
 
     name: Annotated[str, Field(pattern=ROUND_NAME, max_length=61)] | None = Field(
-        default=None, description="Unique among forms; random by default."
+        default=None,
+        description="Unique among forms; by default series and number, or else random.",
     )
     title: Text | None = None
     assign: Assign

@@ -23,6 +23,10 @@ ROUND = "/rounds/{round}"
 FORMS = "/forms"
 FORM = "/forms/{form}"
 
+ALL_SERIES = "/series"
+SERIES = "/series/{series}"
+NEXT = "/next"  # below SERIES
+
 # Below ROUND, CLOSE and TICKETS also below FORM. The first three also exist at the root, where they
 # mean the current round.
 REPORTS = "/reports"

@@ -26,6 +26,7 @@ from ldprecover.rounds.parameters import MAX_LABEL, TEXTS, RoundParameters
 from ldprecover_interface.base import (
     MAX_TICKETS,
     ROUND_NAME,
+    SERIES_NAME,
     Count,
     Message,
     Reference,
@@ -56,6 +57,14 @@ Retention = Annotated[
     Field(
         description="Whether packed reports are stored beside their counts: `forever`, until the "
         "round is deleted, or `none`."
+    ),
+]
+ClosesAt = Annotated[
+    str | None,
+    Field(
+        description="A time to come, with an offset, within a minute after which the server closes "
+        "it. Reports count until it is closed.",
+        examples=["2030-01-31T18:00:00+01:00"],
     ),
 ]
 Items = Annotated[list[str], Field(fail_fast=True, description="Labels; item i is the i-th.")]
@@ -161,8 +170,20 @@ def _range(name: str) -> tuple[int, int]:
     return min(each.low for each in parameters), max(each.high for each in parameters)
 
 
-class NewRound(ShownTexts, OwnParametersMixin, Request):
-    """A round to open. Give either `items` or `domain_size`."""
+class InSeries(Request):
+    """Adds the series that is continued, and the time to close."""
+
+    series: Annotated[str, Field(pattern=SERIES_NAME)] | None = Field(
+        default=None,
+        description="The series that this continues or begins. The rounds of a series ask the "
+        "same, and at most one is open.",
+        examples=["usage"],
+    )
+    closes_at: ClosesAt = None
+
+
+class RoundSettings(ShownTexts, OwnParametersMixin, Request):
+    """What a round is opened with. Give either `items` or `domain_size`."""
 
     model_config = ConfigDict(
         extra="allow",  # the parameters of single protocols, which `_check_own` validates
@@ -185,7 +206,7 @@ class NewRound(ShownTexts, OwnParametersMixin, Request):
     )
     name: Annotated[str, Field(pattern=ROUND_NAME)] | None = Field(
         default=None,
-        description="Unique; derived from the protocol by default.",
+        description="Unique; by default series and number, or else derived from the protocol.",
         examples=["cities"],
     )
     items: (
@@ -231,6 +252,10 @@ class NewRound(ShownTexts, OwnParametersMixin, Request):
         return schema
 
 
+class NewRound(InSeries, RoundSettings):
+    """A round to open. Give either `items` or `domain_size`."""
+
+
 class NewTickets(Request):
     """How many tickets to mint."""
 
@@ -261,6 +286,13 @@ class _RoundHead(ShownTexts, OwnParametersMixin):
     practice: Practice = False
     form: Reference | None = Field(
         default=None, description="Id of the form that the round belongs to."
+    )
+    series: Text | None = Field(default=None, description="The series that it belongs to.")
+    number: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="In its series; that of its form in a form."
+    )
+    closes_at: Text | None = Field(
+        default=None, description="When the server closes it, within a minute."
     )
     digest: Text = Field(
         description="SHA-256 of protocol, epsilon, hash range, items and, if true, practice."

@@ -299,6 +299,25 @@ class FormNotFoundError(ServiceError):
     type = ProblemType.FORM_NOT_FOUND
 
 
+class SeriesNotFoundError(ServiceError):
+    """No series has this name, or all of its rounds were deleted.
+
+    The name is wrong, or the rounds of the series were deleted. GET /series lists the series.
+    """
+
+    type = ProblemType.SERIES_NOT_FOUND
+
+
+class NotNextError(ServiceError):
+    """The series has another next number, or a round of it is open.
+
+    A series has one open round, or one open form. POST /series/{series}/next closes it and opens
+    the number that follows the last, once; GET /series/{series} has the last number.
+    """
+
+    type = ProblemType.NOT_NEXT
+
+
 class RoundOfFormError(ServiceError):
     """The round belongs to a form, and the call is one for the form.
 

@@ -1,4 +1,4 @@
-"""Regular work of a server process: deletion, and counts of rounds for the metrics."""
+"""Regular work of a server process: closing, deletion, and counts of rounds for the metrics."""
 
 import asyncio
 import logging
@@ -49,7 +49,7 @@ class Housekeeping:
 
     def once(self) -> bool:
         """Run each task, with a time limit; return whether work is left."""
-        tasks = (self._keep_claim, self._delete, self._erase, self._count)
+        tasks = (self._keep_claim, self._close, self._delete, self._erase, self._count)
         is_left = [self._try(task) for task in tasks]
         self.last_run = time.time()
         self._metrics.last_housekeeping.set(self.last_run)
@@ -66,6 +66,10 @@ class Housekeeping:
 
     def _keep_claim(self) -> bool:
         self._storage.database.keep_claim()
+        return False
+
+    def _close(self) -> bool:
+        self._storage.rounds.close_due()
         return False
 
     def _delete(self) -> bool:

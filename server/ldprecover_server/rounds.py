@@ -15,11 +15,18 @@ from ldprecover.rounds.parameters import TEXTS, check_texts
 from ldprecover.sentences import counted
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_interface.forms import NewForm
-from ldprecover_interface.rounds import NewRound
+from ldprecover_interface.rounds import NewRound, RoundSettings
 from ldprecover_server.access.access import Access
 from ldprecover_server.errors import BusyError, RoundOfFormError
 from ldprecover_server.limits import Cache
-from ldprecover_server.storage import CURRENT, Storage, StoredRound, decode_labels
+from ldprecover_server.storage import (
+    CURRENT,
+    SeriesEntry,
+    Storage,
+    StoredRound,
+    decode_labels,
+    new_id,
+)
 
 _CACHE_SIZE = 256  # rounds, without their labels
 LABELS_BYTES = 16 << 20
@@ -53,14 +60,18 @@ class Rounds:
         self._labels: Cache[int, bytes] = Cache(labels_bytes, len)
 
     def open(self, new: NewRound, key: str | None = None) -> StoredRound:
-        """Open a round; its default name has the protocol. `key` is the name of the caller's key.
+        """Open a round. `key` is the name of the caller's key.
 
-        Raises NameTakenError and ParameterError.
+        Its default name has its number in its series, or else the protocol. Raises NameTakenError,
+        NotNextError and ParameterError.
         """
-        name = f"{new.protocol}-{secrets.token_hex(4)}"
-        return self._remembered(self._storage.rounds.open(**self._checked(new, name), key=key))
+        checked = self._checked(new, self._storage.rounds.closing_time(new.closes_at))
+        if new.series is not None:
+            return self._remembered(*self._storage.series.open(new.series, [checked], key=key))
+        checked["name"] = new.name or f"{new.protocol}-{secrets.token_hex(4)}"
+        return self._remembered(self._storage.rounds.open(**checked, key=key))
 
-    def _checked(self, new: NewRound, default_name: str) -> dict[str, Any]:
+    def _checked(self, new: RoundSettings, closes_at: str | None) -> dict[str, Any]:
         """Return what the storage opens a round with. Raises ParameterError."""
         _check_name(new.name)
         parameters = new.parameters
@@ -76,29 +87,59 @@ class Rounds:
         columns = {name: getattr(new, name) for name in ("access", "read_access", "retention")}
         texts = {name: getattr(new, name) for name in TEXTS}
         check_texts(texts)
-        # An id starts with a capital and a name cannot, so neither is mistaken for the other.
-        id = f"R{secrets.token_hex(12)}"
-        name = new.name or default_name
-        return {"id": id, "name": name, "parameters": parameters, **columns, **texts}
+        head = {"id": new_id("R"), "name": new.name, "closes_at": closes_at}
+        return {**head, "parameters": parameters, **columns, **texts}
 
     def open_form(self, new: NewForm, key: str | None = None) -> list[StoredRound]:
-        """Open a form; return its rounds. Raises NameTakenError and ParameterError."""
+        """Open a form; return its rounds.
+
+        Raises NameTakenError, NotNextError and ParameterError.
+        """
         _check_name(new.name)
         check_texts({"title": new.title})
         if len({label_key(each.question) for each in new.rounds}) < len(new.rounds):
             raise ParameterError("rounds must have different questions: clients answer by question")
-        name, checked = new.name or f"form-{secrets.token_hex(4)}", []
+        closes_at, checked = self._storage.rounds.closing_time(new.closes_at), []
         for i, each in enumerate(new.rounds):
             if new.assign == "ticket" and "access" not in each.model_fields_set:
                 each.access = "ticket"
             try:
-                checked.append(self._checked(each, f"{name}-{i + 1}"))
+                checked.append(self._checked(each, closes_at))
                 if (each.access == "ticket") != (new.assign == "ticket"):
                     raise ParameterError("access must be ticket if tickets assign, and only then")
             except ParameterError as error:
                 raise ParameterError(f"rounds.{i}: {error}") from None
-        id = f"F{secrets.token_hex(12)}"
+        id = new_id("F")
+        if new.series is not None:
+            form = {"id": id, "name": new.name, "title": new.title}
+            return self._storage.series.open(new.series, checked, form, key)
+        name = new.name or f"form-{secrets.token_hex(4)}"
         return self._storage.forms.open(id, name, new.title, checked, key)
+
+    def open_next(
+        self, series: str, number: int, closes_at: str | None, key: str | None = None
+    ) -> tuple[list[StoredRound], bool]:
+        """Return the rounds of this number of a series, and whether this call opened them.
+
+        Raises SeriesNotFoundError, NotNextError, ParameterError, PluginNotLoadedError and
+        RoundDamagedError.
+        """
+        opened, is_new = self._storage.series.next(series, number, closes_at, key)
+        return [self._remembered(round) for round in opened], is_new
+
+    def series(self, name: str | None = None) -> list[SeriesEntry]:
+        """Return the rounds or forms of a series, the newest first, or those of all series.
+
+        Raises SeriesNotFoundError.
+        """
+        return self._storage.series.entries(name)
+
+    def in_series(self, round: StoredRound, numbers: range) -> list[StoredRound]:
+        """Return the rounds of a round's series with these numbers that exist, in order.
+
+        Of forms they are the rounds at the round's position.
+        """
+        return self._storage.rounds.in_series(round, numbers)
 
     def close(self, identifier: str, key: str | None = None) -> StoredRound:
         """Close a round to reports.

@@ -186,7 +186,7 @@ class RoundExport:
         that both have. Raises ParameterError, with what differs, for rounds with other parameters
         or another question, and for a round that both contain.
         """
-        differences = _differences(self.parameters, other.parameters)
+        differences = self.parameters.differences(other.parameters)
         if self.question != other.question:
             differences.append("question")
         if differences:
@@ -246,11 +246,3 @@ class RoundExport:
             replace(request, history=[*request.history, *tallies]),
             tally=self.tally,
         )
-
-
-def _differences(first: RoundParameters, second: RoundParameters) -> list[str]:
-    """Return the fields in which the parameters of two rounds differ, as an export names them."""
-    own = sorted({*first.own, *second.own})
-    different = [name for name in own if first.own.get(name) != second.own.get(name)]
-    fields = ("protocol", "epsilon", "items", "practice")
-    return [name for name in fields if getattr(first, name) != getattr(second, name)] + different

@@ -108,6 +108,13 @@ class RoundParameters:
             self.parameter,
         )
 
+    def differences(self, other: RoundParameters) -> list[str]:
+        """Return the fields in which the parameters of another round differ."""
+        own = sorted({*self.own, *other.own})
+        different = [name for name in own if self.own.get(name) != other.own.get(name)]
+        fields = ("protocol", "epsilon", "items", "practice")
+        return [name for name in fields if getattr(self, name) != getattr(other, name)] + different
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hex over the parameters, in a form that any language can write.

@@ -13,6 +13,7 @@ from ldprecover_interface.forms import NewForm
 from ldprecover_interface.problems import Problem
 from ldprecover_interface.results import RecoveryQuery
 from ldprecover_interface.rounds import NewRound, NewTickets
+from ldprecover_interface.series import NextNumber
 from ldprecover_interface.submissions import Accepted
 from ldprecover_server import errors
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Reader
@@ -25,7 +26,7 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 `/reports`, `/frequencies` and `/recover` at the root mean the current round,
 the one opened last that belongs to no form."""
 
-_MODELS = (Problem, NewRound, NewForm, NewTickets, RecoveryQuery, CertificateRequest)
+_MODELS = (Problem, NewRound, NewForm, NewTickets, NextNumber, RecoveryQuery, CertificateRequest)
 """Messages of errors, and of bodies that endpoints read."""
 
 _AT_ROOT = (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)

@@ -34,20 +34,34 @@ class FormStore(Repository):
     ) -> list[StoredRound]:
         """Open a form with all of its rounds, or nothing; return the rounds.
 
-        `new` has the arguments of `RoundStore.open` for each round. Raises NameTakenError.
+        `new` has the arguments of `RoundStore.open` for each round, whose default name is that of
+        the form with its number. Raises NameTakenError.
         """
+        with self.database.write() as connection:
+            return self.add(connection, key, id, name, title, new)
+
+    def add(
+        self,
+        connection: sa.Connection,
+        key: str | None,
+        id: str,
+        name: str,
+        title: str | None,
+        new: Sequence[Mapping[str, Any]],
+    ) -> list[StoredRound]:
+        """Open a form, as `open`, in this transaction."""
         row = {"id": id, "name": name, "title": title, "size": len(new)}
         insert = self.database.insert(forms).on_conflict_do_nothing(index_elements=["name"])
-        with self.database.write() as connection:
-            # One form at a time: two that wait for names of each other would be a deadlock. The
-            # lock is that of no round, as each has a `seq` above 0.
-            self.database.block_commits(connection, 0)
-            if connection.scalar(insert.returning(forms.c.seq), row) is None:
-                raise NameTakenError(f"a form named {name!r} exists")
-            for position, each in enumerate(new):
-                self.rounds.insert(connection, **each, form=id, position=position)
-            self.rounds.acts.add(connection, key, "open form", name)
-            return find_form(connection, id)
+        # One form at a time: two that wait for names of each other would be a deadlock. The lock is
+        # that of no round, as each has a `seq` above 0.
+        self.database.block_commits(connection, 0)
+        if connection.scalar(insert.returning(forms.c.seq), row) is None:
+            raise NameTakenError(f"a form named {name!r} exists")
+        for i, each in enumerate(new):
+            columns = {**each, "name": each["name"] or f"{name}-{i + 1}"}
+            self.rounds.insert(connection, **columns, form=id, position=i)
+        self.rounds.acts.add(connection, key, "open form", name)
+        return find_form(connection, id)
 
     def find(self, identifier: str) -> list[StoredRound]:
         """Return the rounds of a form in order. Raises FormNotFoundError."""

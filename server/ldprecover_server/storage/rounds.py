@@ -3,7 +3,9 @@
 import json
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -59,7 +61,8 @@ class StoredRound:
 
     `seq` orders rounds by their opening. The labels take `labels_bytes` as ASCII JSON. `form` is
     the id of the form that the round belongs to, `position` its index among the form's rounds, and
-    `form_size` their number; all that is of a form is None without one. None of these changes, but
+    `form_size` their number; all that is of a form is None without one. `number` is that of the
+    round, or of its form, in its `series`; both are None without one. None of these changes, but
     `state`, `closed_at`, `n`, `verdict`, which is in JSON, and `seed`, which splits the reports of
     a closed round for certificates, do.
     """
@@ -88,7 +91,10 @@ class StoredRound:
     form_title: str | None
     form_size: int | None
     position: int | None
+    series: str | None
+    number: int | None
     opened_at: str
+    closes_at: str | None
     state: str
     closed_at: str | None
     seed: str | None
@@ -116,14 +122,20 @@ class RoundStore(Repository):
         key: str | None = None,
         **columns: Any,
     ) -> StoredRound:
-        """Open a round; `columns` are its access, read access, retention and texts by name.
+        """Open a round; `columns` are its access, read access, retention, texts and `closes_at`.
 
         Raises NameTakenError.
         """
         with self.database.write() as connection:
-            self.insert(connection, id, name, parameters, **columns)
-            self.acts.add(connection, key, "open round", name)
-            return find_round(connection, id)
+            return self.add(connection, key, id, name, parameters, **columns)
+
+    def add(
+        self, connection: sa.Connection, key: str | None, id: str, name: str, *new: Any, **more: Any
+    ) -> StoredRound:
+        """Open a round, as `open`, in this transaction."""
+        self.insert(connection, id, name, *new, **more)
+        self.acts.add(connection, key, "open round", name)
+        return find_round(connection, id)
 
     def insert(
         self,
@@ -133,7 +145,7 @@ class RoundStore(Repository):
         parameters: RoundParameters,
         **columns: Any,
     ) -> None:
-        """Open a round, as `open`, in this transaction."""
+        """Insert a round, as `open`, in this transaction, without an act."""
         items, oracle = msgspec.json.encode(parameters.items), parameters.oracle
         row: dict[str, Any] = {
             "id": id,
@@ -182,6 +194,20 @@ class RoundStore(Repository):
         with self.database.read() as connection:
             return read_parameters(connection, seq)
 
+    def in_series(self, round: StoredRound, numbers: range) -> list[StoredRound]:
+        """Return the rounds of a round's series with these numbers that exist, in order.
+
+        Of forms they are the rounds at the round's position.
+        """
+        query = ROUNDS.where(
+            rounds.c.series == round.series,
+            rounds.c.number.between(numbers.start, numbers.stop - 1),
+            rounds.c.position.is_not_distinct_from(round.position),
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(rounds.c.number))
+            return [stored_round(row) for row in rows]
+
     def have_same_items(self, seq: int, other: int) -> bool:
         """Return whether two rounds have the same items; False if one was deleted."""
         ours, theirs = labels.alias(), labels.alias()
@@ -198,6 +224,33 @@ class RoundStore(Repository):
             if self.end(connection, round):
                 self.acts.add(connection, key, "close round", round.name)
             return find_round(connection, round.id)
+
+    def closing_time(self, closes_at: str | None) -> str | None:
+        """Return a time to close in UTC, as it is stored.
+
+        Raises ParameterError unless it is a time to come, with an offset.
+        """
+        if closes_at is None:
+            return None
+        with suppress(ValueError, OverflowError):
+            time = datetime.fromisoformat(closes_at)
+            if time.tzinfo is not None and time > self.clock():
+                return time.astimezone(UTC).isoformat(timespec="seconds")
+        raise ParameterError(
+            "closes_at must be a time to come, with an offset, such as 2030-01-31T18:00:00+01:00; "
+            f"not {closes_at[:40]!r}"
+        )
+
+    def close_due(self) -> None:
+        """Close the rounds whose time to close has come, those of a form together."""
+        is_due = (rounds.c.state == "open") & (rounds.c.closes_at <= self._now())
+        with self.database.read() as connection:
+            query = ROUNDS.where(is_due).order_by(rounds.c.seq)
+            due = [stored_round(row) for row in connection.execute(query)]
+        if due:  # else no write, which would wait for the disk
+            with self.database.write() as connection:
+                for round in due:
+                    self.end(connection, round)
 
     def end(self, connection: sa.Connection, round: StoredRound) -> bool:
         """Close a round in this transaction; return False if it is closed."""
@@ -221,6 +274,14 @@ class RoundStore(Repository):
         """
         with self.database.read() as connection:
             return sum_tallies(connection, seq, size)
+
+
+def new_id(kind: str) -> str:
+    """Return a new id that begins with R for a round and F for a form.
+
+    An id starts with a capital and a name cannot, so neither is mistaken for the other.
+    """
+    return f"{kind}{secrets.token_hex(12)}"
 
 
 def lock_state(connection: sa.Connection, seq: int) -> str:

@@ -53,6 +53,15 @@ forms = sa.Table(
     _column("size", sa.Integer),  # number of rounds
 )
 
+# A row stays when its rounds are deleted, so that no number is used twice. Opening the next round
+# locks it.
+series = sa.Table(
+    "series",
+    metadata,
+    _column("name", sa.String(50), primary_key=True),
+    _column("last", sa.Integer),  # number of the round or form that was opened last
+)
+
 rounds = sa.Table(
     "rounds",
     metadata,
@@ -80,7 +89,12 @@ rounds = sa.Table(
     # The id of the form that the round belongs to, and its index there; null without one.
     sa.Column("form", sa.String(32), sa.ForeignKey("forms.id")),
     sa.Column("position", sa.Integer),
+    # The series that the round, or its form, belongs to, and its number there; null without one.
+    sa.Column("series", sa.String(50)),
+    sa.Column("number", sa.Integer),
+    sa.Column("closes_at", sa.String(32)),  # in UTC; null if only a caller closes it
     sa.UniqueConstraint("form", "position"),
+    sa.Index("ix_rounds_series_number", "series", "number"),
     sqlite_autoincrement=True,  # `seq` orders rounds by opening, so SQLite must never reuse one
 )
 

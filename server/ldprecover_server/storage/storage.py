@@ -28,6 +28,7 @@ from ldprecover_server.storage.maintenance.deletion import Deletion
 from ldprecover_server.storage.rounds import RoundStore
 from ldprecover_server.storage.schema import metadata, rounds, secrets
 from ldprecover_server.storage.segments import Segments
+from ldprecover_server.storage.series import SeriesStore
 from ldprecover_server.storage.verdicts import VerdictStore
 
 _PROBE_BYTES = 1 << 18
@@ -77,6 +78,7 @@ class Storage(Repository):
         self.acts = ActStore(database, clock)
         self.rounds = RoundStore(database, clock, self.acts)
         self.forms = FormStore(database, clock, self.rounds)
+        self.series = SeriesStore(database, clock, self.rounds, self.forms)
         self.segments = Segments(database, clock)
         self.keys = Keys(database, clock, self.acts)
         self.verdicts = VerdictStore(database, clock)

@@ -21,6 +21,9 @@ CALLS = {
     ("post", "/forms/{form}/close"),
     ("post", "/forms/{form}/tickets"),
     ("delete", "/forms/{form}"),
+    ("get", "/series"),
+    ("get", "/series/{series}"),
+    ("post", "/series/{series}/next"),
     ("get", "/rounds"),
     ("get", "/rounds/{round}"),
     ("get", "/rounds/{round}/parameters"),
@@ -123,7 +126,8 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
         ("delete", "/rounds/{round}"),
     }
     of_forms = {(method, path.replace("round", "form")) for method, path in of_rounds}
-    assert guarded == of_rounds | of_forms | {("get", "/key")}
+    others = {("get", "/key"), ("post", "/series/{series}/next")}
+    assert guarded == of_rounds | of_forms | others
     may = {(path.rpartition("/")[2]) for (_, path), security in asks.items() if {} in security}
     results = {"frequencies", "recover", "certificate", "methods", "alarms", "stats", "export"}
     with_verdicts = {

@@ -23,8 +23,8 @@ LATER_REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -49,7 +49,7 @@ def empty(dialect: str, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 
 def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
     with closing(Storage(empty)) as storage:
-        assert storage.migrate() == ["0001_5", "0002", "0003"]
+        assert storage.migrate() == ["0001_5", "0002", "0003", "0004"]
         assert storage.migrate() == []
         # SQLAlchemy reads a schema as text; the storage's connections read in binary.
         with sa.create_engine(empty, poolclass=sa.NullPool).connect() as connection:
@@ -62,7 +62,7 @@ def test_migrated_database_has_the_tables_of_the_code(empty: str) -> None:
 def later_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Add a later revision to the history of the schema."""
     folder = shutil.copytree(migrations.FOLDER, tmp_path / "migrations")
-    (folder / "versions" / "0004_later.py").write_text(LATER_REVISION)
+    (folder / "versions" / "0005_later.py").write_text(LATER_REVISION)
     monkeypatch.setattr(migrations, "FOLDER", folder)
     migrations.revisions.cache_clear()
     yield
@@ -79,7 +79,7 @@ def test_later_revision_keeps_rounds_and_reports(
         request.getfixturevalue("later_revision")
         with pytest.raises(ConfigurationError, match="run: ldprecover admin migrate"):
             storage.prepare(migrate=False)
-        assert storage.migrate() == ["0004"]
+        assert storage.migrate() == ["0005"]
         with storage.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]

@@ -11,6 +11,7 @@ from ldprecover_server.http.routes import (
     reference,
     results,
     rounds,
+    series,
 )
 
 
@@ -20,6 +21,6 @@ def install(app: FastAPI) -> None:
     app.include_router(results.router, prefix=paths.ROUND)
     app.include_router(results.router)
     app.include_router(results.round_router)
-    for module in (rounds, forms, planning, operation, page):
+    for module in (rounds, forms, series, planning, operation, page):
         app.include_router(module.router)
     reference.install(app)

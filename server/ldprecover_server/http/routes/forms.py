@@ -15,6 +15,7 @@ from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NameTakenError,
+    NotNextError,
 )
 from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.dependencies import KEY_IF_NEEDED, Admin, Caller, Reader
@@ -33,14 +34,16 @@ _END_FORM = problems(FormNotFoundError, *ADMIN, *STORAGE)
     paths.FORMS,
     status_code=201,
     response_model=Form,
-    responses=problems(*ADMIN, *STORAGE, *BODY, NameTakenError, InvalidParameterError),
+    responses=problems(
+        *ADMIN, *STORAGE, *BODY, NameTakenError, NotNextError, InvalidParameterError
+    ),
     openapi_extra=body_schema(NewForm),
 )
 async def open_form(request: Request, caller: Admin) -> Response:
     """Open a form: all of its rounds, or none. Each person answers one of them."""
     async with json_body(request, caller, NewForm, caller.services.limits.max_body_bytes) as new:
         open = caller.services.rounds.open_form
-        form = await caller.run(lambda: _form(caller, open(new, caller.key_name)))
+        form = await caller.run(lambda: form_message(caller, open(new, caller.key_name)))
     return json_response(form, 201, location(request, paths.FORMS, form.id))
 
 
@@ -60,7 +63,8 @@ async def list_forms(
     def read() -> Response:
         page = caller.services.rounds.forms(limit, before)
         forms = [
-            _form(caller, [*each]) for _, each in itertools.groupby(page, lambda each: each.form)
+            form_message(caller, [*each])
+            for _, each in itertools.groupby(page, lambda each: each.form)
         ]
         return json_response(FormList.model_construct(forms=forms))
 
@@ -76,7 +80,7 @@ async def list_forms(
 async def get_form(form: FormReference, caller: Reader) -> Response:
     """Return a form with its rounds, their reports counted, and their verdicts."""
     read = caller.services.rounds.form
-    return await caller.respond(lambda: json_response(_form(caller, read(form))))
+    return await caller.respond(lambda: json_response(form_message(caller, read(form))))
 
 
 @router.post(paths.FORM + paths.CLOSE, response_model=Form, responses=_END_FORM)
@@ -84,7 +88,7 @@ async def close_form(request: Request, form: FormReference, caller: Admin) -> Re
     """Close a form: none of its rounds accepts reports after the response."""
     close = caller.services.rounds.close_form
     response = await caller.respond(
-        lambda: json_response(_form(caller, close(form, caller.key_name)))
+        lambda: json_response(form_message(caller, close(form, caller.key_name)))
     )
     request.app.state.verdicts.wake()
     return response
@@ -107,7 +111,8 @@ async def mint_form_tickets(request: Request, form: FormReference, caller: Admin
     return await stream_tickets(request, caller, caller.services.rounds.mint_for_form, form)
 
 
-def _form(caller: Caller, rounds: Sequence[StoredRound]) -> Form:
+def form_message(caller: Caller, rounds: Sequence[StoredRound]) -> Form:
+    """Return a form from its rounds in order."""
     first = rounds[0]
     return Form.model_construct(
         id=first.form,

@@ -26,6 +26,7 @@ from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
     NameTakenError,
+    NotNextError,
     PluginNotLoadedError,
     ReportsGoneError,
     RoundDamagedError,
@@ -47,11 +48,12 @@ from ldprecover_server.storage import StoredRound
 
 router = APIRouter(tags=["rounds"])
 
-_SMALL = 4096  # bytes; enough for a body that holds one number
+SMALL = 4096  # bytes; enough for a body of a few numbers
 _TICKETS_PER_PIECE = 1000
 _STORED = (
     *("id", "name", "protocol", "epsilon", "domain_size", "digest"),
     *("practice", "form", "access", "read_access", "retention"),
+    *("series", "number", "closes_at"),
     *TEXTS,
 )
 """Fields that a response copies from the stored round."""
@@ -71,6 +73,7 @@ _FOREVER = "public, max-age=31536000, immutable"
         *STORAGE,
         *BODY,
         NameTakenError,
+        NotNextError,
         ReportsGoneError,
         InvalidParameterError,
     ),
@@ -81,7 +84,7 @@ async def open_round(request: Request, caller: Admin) -> Response:
 
     def open() -> Response:
         stored = caller.services.rounds.open(new, caller.key_name)
-        return _round(caller, stored, 201, location(request, paths.ROUNDS, stored.id))
+        return round_response(caller, stored, 201, location(request, paths.ROUNDS, stored.id))
 
     async with json_body(request, caller, NewRound, caller.services.limits.max_body_bytes) as new:
         return await caller.respond(open)
@@ -120,7 +123,7 @@ async def list_rounds(
 )
 async def get_round(round: RoundReference, caller: Reader) -> Response:
     """Return a round: its parameters, its state, its reports counted, and its verdict."""
-    return await caller.respond(lambda: _round(caller, caller.services.rounds.find(round)))
+    return await caller.respond(lambda: round_response(caller, caller.services.rounds.find(round)))
 
 
 @router.get(
@@ -153,7 +156,7 @@ async def get_parameters(request: Request, round: RoundReference, caller: Anyone
 async def close_round(request: Request, round: RoundReference, caller: Admin) -> Response:
     """Close a round: it accepts no reports after the response."""
     close = caller.services.rounds.close
-    response = await caller.respond(lambda: _round(caller, close(round, caller.key_name)))
+    response = await caller.respond(lambda: round_response(caller, close(round, caller.key_name)))
     request.app.state.verdicts.wake()
     return response
 
@@ -175,7 +178,7 @@ async def stream_tickets(
     request: Request, caller: Caller, mint: Callable[..., Iterator[str]], reference: str
 ) -> Response:
     """Return the tickets that `mint` makes for a round or a form, one a line."""
-    async with json_body(request, caller, NewTickets, _SMALL) as new:
+    async with json_body(request, caller, NewTickets, SMALL) as new:
         tickets = await caller.run(mint, reference, new.count, caller.key_name)
     lines = (f"{ticket}\n" for ticket in tickets)
     pieces = iter(lambda: "".join(itertools.islice(lines, _TICKETS_PER_PIECE)), "")
@@ -246,12 +249,13 @@ def _state(stored: StoredRound, verdict: str | None) -> dict[str, Any]:
     }
 
 
-def _round(
+def round_response(
     caller: Caller,
     stored: StoredRound,
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    """Return a round with its items, in a response."""
     rounds = caller.services.rounds
     (verdict,) = rounds.verdicts([stored], caller.key)
     message = RoundStatus.model_construct(**_state(stored, verdict), items=[])

@@ -1,5 +1,5 @@
 """Checks whether stored data agree: counts with reports, reports with keys, rows with rounds, and
-rounds with their form.
+rounds with their form and series.
 
 The check writes nothing, and a server may be running: each round is read in one transaction. Small
 rounds share it, with one statement for each table.
@@ -23,10 +23,12 @@ from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.rounds import parameters_of
 from ldprecover_server.storage.schema import (
+    NOT_GONE,
     forms,
     labels,
     rounds,
     segments,
+    series,
     submission_keys,
     tallies,
 )
@@ -49,7 +51,7 @@ Expectation = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Finding:
-    """A disagreement in a round or form: `expected` against `found`.
+    """A disagreement in a round, form or series: `expected` against `found`.
 
     `fault` is False for what a server puts right by itself: rows of a deleted round.
     """
@@ -75,7 +77,7 @@ def check(database: Database) -> list[Finding]:
         with database.read() as connection:
             page = first_bytes(list(connection.execute(query.where(rounds.c.seq > last))))
             if not page:
-                return [*findings, *_check_forms(connection)]
+                return [*findings, *_check_forms(connection), *_check_series(connection)]
             findings += _check_rounds(database, connection, page[0].seq, last := page[-1].seq)
 
 
@@ -122,6 +124,31 @@ def _check_forms(connection: sa.Connection) -> Iterator[Finding]:
             yield Finding(f"form {name}", "rounds", size, n)
         elif states > 1:
             yield Finding(f"form {name}", "states of its rounds", 1, states)
+
+
+def _check_series(connection: sa.Connection) -> Iterator[Finding]:
+    """Yield the findings of series: they ask the same, up to the last number, one of them open."""
+    last_numbers = {row.name: row.last for row in connection.execute(sa.select(series))}
+    columns = (
+        rounds.c[name] for name in ("series", "number", "position", "state", "digest", "question")
+    )
+    query = sa.select(*columns).where(rounds.c.series.is_not(None), NOT_GONE)
+    listed = connection.execute(query.order_by(rounds.c.series))
+    for name, group in groupby(listed, lambda row: row.series):
+        members = [*group]
+        greatest = max(row.number for row in members)
+        if greatest > (last := last_numbers.get(name, 0)):
+            yield Finding(f"series {name}", "last number", greatest, last)
+        repeated = len(members) - len({(row.number, row.position) for row in members})
+        if repeated:
+            yield Finding(f"series {name}", "numbers used twice", 0, repeated)
+        n_open = len({row.number for row in members if row.state == "open"})
+        if n_open > 1:
+            yield Finding(f"series {name}", "open rounds or forms, at most", 1, n_open)
+        places = len({row.position for row in members})
+        questions = len({(row.position, row.digest, row.question) for row in members})
+        if questions > places:
+            yield Finding(f"series {name}", "questions with their parameters", places, questions)
 
 
 class _RoundCheck:
