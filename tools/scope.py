@@ -24,7 +24,7 @@ TARGETS = {
     "HTTP calls": 35,
     "commands": 35,
     "settings": 26,
-    "problem types": 42,
+    "problem types": 43,
     "words in docs/reference/commands.md": 6_300,
     "words in docs": 51_300,
 }

@@ -186,6 +186,16 @@ Canaries = Annotated[
         metavar="LABEL",
     ),
 ]
+Window = Annotated[
+    int,
+    Option(
+        "--window",
+        min=1,
+        max=520,
+        help="Count this many rounds of its series together: the round and those before it.",
+        metavar="N",
+    ),
+]
 Seed = Annotated[int, Option("--seed", min=0, help="Seed of all random numbers of the command.")]
 
 

@@ -102,6 +102,15 @@ def print_question(out: Console, question: str | None) -> None:
         out.print(f"Question: {plain(question)}", soft_wrap=True)
 
 
+def print_window(out: Console, size: int, numbers: Sequence[int]) -> None:
+    """Print which rounds of a series were counted together, if it was more than one."""
+    if size > 1:
+        first = max(1, numbers[-1] - size + 1)
+        missing = sorted({*range(first, numbers[-1])}.difference(numbers))
+        deleted = f", without {', '.join(map(str, missing))}, deleted" if missing else ""
+        out.print(f"Rounds counted together: numbers {first} to {numbers[-1]}{deleted}.")
+
+
 def print_json(value: Any) -> None:
     """Write one line of JSON on standard output; messages of a server may be in the value."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.retries import *
 
 _MODULES = {
-    "answers": "Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
+    "answers": "Changed Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
     "bulk": "BulkReceipt submit_reports",
     "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "

@@ -21,6 +21,7 @@ from ldprecover_client.errors import (
 )
 from ldprecover_interface.base import Message
 from ldprecover_interface.certificates import Certified
+from ldprecover_interface.changes import Changed
 from ldprecover_interface.forms import Form, FormList
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.results import Frequencies, Recovered
@@ -28,6 +29,7 @@ from ldprecover_interface.rounds import Parameters, Round, RoundList, RoundStatu
 from ldprecover_interface.verdicts import TopItem, Verdict
 
 __all__ = [
+    "Changed",
     "Form",
     "Frequencies",
     "Recovered",
@@ -158,6 +160,18 @@ def read_certificate(answer: HttpResponse, questions: int) -> Certified:
     for each in message.answers:
         for name in ("items", "ahead", "certain", "possible"):
             _check_items(name, getattr(each, name), d)
+    return message
+
+
+def read_changes(answer: HttpResponse) -> Changed:
+    """Read POST /rounds/{id}/changes."""
+    message = reader(Changed)(answer)
+    _check_columns(message, len(message.items))
+    for name in ("words", "proven_up_to"):
+        if len(getattr(message, name)) != len(message.items):
+            raise InvalidAnswerError(f"{name} must have one value for each item")
+    if {*message.verdicts} != {"since", "round"}:
+        raise InvalidAnswerError("verdicts must be those of since and round")
     return message
 
 

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 from ldprecover_client._httpx import httpx
 from ldprecover_client.answers import (
     read_certificate,
+    read_changes,
     read_export,
     read_form,
     read_forms,
@@ -52,6 +53,7 @@ from ldprecover_client.retries import Backoff, Outcome, Retries
 from ldprecover_interface import paths
 from ldprecover_interface.analysis import Alarms, Methods
 from ldprecover_interface.certificates import Certified
+from ldprecover_interface.changes import Changed
 from ldprecover_interface.forms import Form
 from ldprecover_interface.operation import Version
 from ldprecover_interface.plans import Plans
@@ -350,9 +352,15 @@ class Client:
             warn_if_unencrypted(self.url, "ticket")
         return self._call(submission(reference, packed, key, ticket=ticket))
 
-    def frequencies(self, reference: str) -> Frequencies:
-        """Return the round's unbiased estimates, with the labels of its items."""
-        return self._call(Call("GET", path_of(reference, paths.FREQUENCIES), read_frequencies))
+    def frequencies(self, reference: str, *, window: int = 1) -> Frequencies:
+        """Return the round's unbiased estimates, with the labels of its items.
+
+        A `window` of more rounds than 1 adds up the reports of the round and of those before it in
+        its series, as it does in `recover`, `certify` and `changes`.
+        """
+        path = path_of(reference, paths.FREQUENCIES)
+        path = path if window == 1 else query_of(path, {"window": window})
+        return self._call(Call("GET", path, read_frequencies))
 
     def methods(self, reference: str) -> Methods:
         """Return the recovery methods, and whether each fits this round.
@@ -395,6 +403,16 @@ class Client:
         read = partial(read_certificate, questions=len(fields.get("questions") or ()))
         path = path_of(reference, paths.CERTIFICATE)
         return self._call(post(path, read, fields, is_analysis=True))
+
+    def changes(self, reference: str, since: str | None = None, **fields: Any) -> Changed:
+        """Return what changed since an earlier round, or since the one before in the series.
+
+        Fields are those of POST /rounds/{id}/changes.
+
+            client.changes("usage-26", window=13).sentence(0)
+        """
+        path = path_of(reference, paths.CHANGES)
+        return self._call(post(path, read_changes, {"since": since, **fields}, is_analysis=True))
 
     def export(self, reference: str) -> JsonObject:
         """Return a round's parameters, tally and checksum; `ldprecover.RoundExport` reads them."""

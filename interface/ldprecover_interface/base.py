@@ -23,6 +23,8 @@ PATTERNS = {ROUND_NAME: _NAME, SERIES_NAME: _NAME.replace("64", "50")}
 """What the patterns allow, for messages."""
 MAX_HISTORY = 50
 """Rounds that one recovery may take as history."""
+MAX_WINDOW = 520
+"""Rounds that one window may contain."""
 MAX_QUESTIONS = 20
 """Questions that one request for a certificate may ask."""
 MAX_TICKETS = 1_000_000
@@ -32,6 +34,18 @@ Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """A number of reports or users: it fits the signed 64-bit integers of the tallies."""
 _SHOWN = 10  # values of a list in a repr
 Text = Annotated[str, Field(min_length=1)]
+Window = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=MAX_WINDOW,
+        description="Rounds that are counted together: the round, and those before it in its "
+        "series.",
+    ),
+]
+Numbers = Annotated[
+    list[int], Field(description="Numbers of the window's rounds that exist. Only of a series.")
+]
 REFERENCE = r"[A-Za-z0-9][A-Za-z0-9._~-]{0,127}"
 Reference = Annotated[str, Field(pattern=rf"^{REFERENCE}$")]
 """An id that needs no escaping in a path."""

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import ConfigDict, Field, model_validator
 
 from ldprecover.errors import ParameterError
-from ldprecover_interface.base import MAX_QUESTIONS, Column, Count, Message, Request, Text, optional
+from ldprecover_interface.base import (
+    MAX_QUESTIONS,
+    Column,
+    Count,
+    Message,
+    Numbers,
+    Request,
+    Text,
+    Window,
+    optional,
+)
 from ldprecover_interface.rounds import Items
 
 if TYPE_CHECKING:  # a client of a server computes no certificate
@@ -84,6 +94,7 @@ class CertificateRequest(Request):
         description="For rounds of tickets: the largest number of tickets that malicious users "
         "hold.",
     )
+    window: Window = 1
     confidence: float = Field(
         default=0.95,
         ge=0.5,
@@ -186,9 +197,11 @@ class Certified(Message):
     larger than assumed; the tolerances and `least_malicious_share` hold at any share.
     """
 
-    model_config = ConfigDict(json_schema_extra=optional("mean"))
+    model_config = ConfigDict(json_schema_extra=optional("window", "numbers", "mean"))
 
     round: Text
+    window: Window = 1
+    numbers: Numbers = Field(default=[])
     n: int = Field(ge=1, lt=1 << 63, description="Number of reports counted.")
     malicious_share: float
     confidence: float

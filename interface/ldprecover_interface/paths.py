@@ -40,6 +40,7 @@ EXPORT = "/export"
 METHODS = "/methods"
 ALARMS = "/alarms"
 CERTIFICATE = "/certificate"
+CHANGES = "/changes"
 
 SUBMISSION = re.compile(rf"(?:{ROUNDS}/([^/]+))?{REPORTS}")
 """Matches the paths that reports are posted to; its group is the round, None for the current."""

@@ -35,6 +35,7 @@ class ProblemType(Enum):
     NAME_TAKEN = 409, "Name taken"
     NOT_NEXT = 409, "Not next in the series"
     NO_REPORTS = 409, "The round has no reports"
+    NOT_COMPARABLE = 409, "Rounds not comparable"
     NOT_FOUND = 404, "Path not found"
     PLUGIN_NOT_LOADED = 503, "Protocol plugin not loaded"
     RATE_LIMITED = 429, "Rate exceeded"

@@ -14,21 +14,25 @@ from ldprecover_interface.base import (
     Count,
     Counts,
     Message,
+    Numbers,
     Request,
     Text,
+    Window,
     optional,
 )
 from ldprecover_interface.notebook import data_frame, html_table
 from ldprecover_interface.rounds import Items
 from ldprecover_interface.verdicts import Attack, UnseenGain
 
+WINDOW_BEFORE = "window before"
+"""The history of a recovery that is the window before; no round has this name."""
 Columns = dict[str, Sequence[Any]]
 """Columns of a table by name, each with one value for each item."""
 
 _ROWS = 10  # of a table in a notebook
 
 
-def _plain(column: Any, items: Sequence[str]) -> list[Any]:
+def plain_column(column: Any, items: Sequence[str]) -> list[Any]:
     """Return a column, an array or a list, as a list; None for each item if it is None."""
     if column is None:
         return [None] * len(items)
@@ -59,10 +63,14 @@ class ColumnsMixin:
 class Frequencies(ColumnsMixin, Message):
     """Unbiased estimates, never clipped; columns are in the order of the items."""
 
-    model_config = ConfigDict(json_schema_extra=optional("question", "mean", "notes"))
+    model_config = ConfigDict(
+        json_schema_extra=optional("question", "window", "numbers", "mean", "notes")
+    )
 
     round: Text
     question: Text | None = Field(default=None, description="Only if the round has one.")
+    window: Window = 1
+    numbers: Numbers = Field(default=[])
     protocol: Text
     epsilon: float
     n: Count
@@ -93,9 +101,9 @@ class Frequencies(ColumnsMixin, Message):
         return {
             "item": self.items,
             "index": range(len(self.items)),
-            "support": _plain(self.counts, self.items),
-            "frequency": _plain(self.frequencies, self.items),
-            "standard_error": _plain(self.standard_errors, self.items),
+            "support": plain_column(self.counts, self.items),
+            "frequency": plain_column(self.frequencies, self.items),
+            "standard_error": plain_column(self.standard_errors, self.items),
         }
 
     def __repr__(self) -> str:
@@ -159,13 +167,16 @@ class RecoveryQuery(Request):
         default=None,
         description="For `custom`: the share of malicious reports that support each item.",
     )
+    window: Window = 1
     options: dict[str, int | float | str] = Field(
         default={}, description="Options of the method by name."
     )
     history: list[str] = Field(
         default=[],
         max_length=MAX_HISTORY,
-        description="Ids or names of closed rounds over the same items that are known to be clean.",
+        description="Ids or names of closed rounds over the same items that are known to be clean; "
+        f"or `{WINDOW_BEFORE}`, all rounds of the last window of the series that ends before this "
+        "one, with their reports summed.",
     )
     canaries: Annotated[list[str | int], Field(fail_fast=True)] = Field(
         default=[],
@@ -214,10 +225,12 @@ class RecoveryConclusions(Message):
 class Recovered(ColumnsMixin, Message):
     """A recovery from the poisoned counts; columns are in the order of the items."""
 
-    model_config = ConfigDict(json_schema_extra=optional("question"))
+    model_config = ConfigDict(json_schema_extra=optional("question", "window", "numbers"))
 
     round: Text
     question: Text | None = Field(default=None, description="Only if the round has one.")
+    window: Window = 1
+    numbers: Numbers = Field(default=[])
     method: Text
     eta: float
     targets: Annotated[list[int], Field(fail_fast=True, description="Indices of targets, sorted.")]
@@ -242,11 +255,11 @@ class Recovered(ColumnsMixin, Message):
             "item": self.items,
             "index": indices,
             **{
-                name: _plain(getattr(self, name), self.items)
+                name: plain_column(getattr(self, name), self.items)
                 for name in ("poisoned", "malicious", "genuine", "recovered")
             },
             "target": [i in targets for i in indices],
-            "standard_deviation": _plain(stated and stated.standard_deviations, self.items),
-            "lower": _plain(stated and stated.lower, self.items),
-            "upper": _plain(stated and stated.upper, self.items),
+            "standard_deviation": plain_column(stated and stated.standard_deviations, self.items),
+            "lower": plain_column(stated and stated.lower, self.items),
+            "upper": plain_column(stated and stated.upper, self.items),
         }

@@ -413,6 +413,16 @@ class NoReportsError(ServiceError):
     type = ProblemType.NO_REPORTS
 
 
+class NotComparableError(ServiceError):
+    """Two rounds or windows do not ask the same, or one report would be in both.
+
+    A change is from one round, or window of rounds, to a later one with the same protocol, epsilon,
+    items and question.
+    """
+
+    type = ProblemType.NOT_COMPARABLE
+
+
 class ShareTooSmallError(ServiceError):
     """The reports prove that more of them are malicious than the request assumes.
 

@@ -17,7 +17,11 @@ from ldprecover_interface.base import ROUND_NAME
 from ldprecover_interface.forms import NewForm
 from ldprecover_interface.rounds import NewRound, RoundSettings
 from ldprecover_server.access.access import Access
-from ldprecover_server.errors import BusyError, RoundOfFormError
+from ldprecover_server.errors import (
+    BusyError,
+    NotComparableError,
+    RoundOfFormError,
+)
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import (
     CURRENT,
@@ -29,6 +33,11 @@ from ldprecover_server.storage import (
 )
 
 _CACHE_SIZE = 256  # rounds, without their labels
+Window = tuple[StoredRound, ...]
+"""A round, which is the last, and rounds before it in its series: one, or several counted together.
+
+Their tallies are summed, and their reports are read one after the other.
+"""
 LABELS_BYTES = 16 << 20
 """Bytes of cached labels of all processes; those of a round may be megabytes."""
 
@@ -211,12 +220,66 @@ class Rounds:
             verdicts.append(verdict)
         return verdicts
 
-    def tally(self, round: StoredRound) -> Tally:
-        """Return a round's tally, which includes every report answered before.
+    def window(self, round: StoredRound, size: int, key: str | None) -> Window:
+        """Return a round and those of the `size` - 1 before it in its series that exist.
+
+        Raises ParameterError for a round without a series, UnauthorizedError and ForbiddenError.
+        """
+        if size == 1:
+            return (round,)
+        if round.series is None or round.number is None:
+            raise ParameterError("window must be 1 for a round that belongs to no series")
+        numbers = range(round.number - size + 1, round.number)
+        window = (*self.in_series(round, numbers), round)
+        if any(each.read_access == "key" for each in window):
+            self._access.require(key, "analyst")
+        return window
+
+    def window_before(self, round: StoredRound, size: int, key: str | None) -> Window:
+        """Return the latest window of its series that ends before the round's window begins.
+
+        It is empty where the series has no earlier round. Raises as `readable` does.
+        """
+        if round.series is None or round.number is None:
+            return ()
+        earlier = self.in_series(round, range(1, round.number - size + 1))
+        return self.window(self.readable(earlier[-1].id, key), size, key) if earlier else ()
+
+    def since(self, after: Window, since: str | None, size: int, key: str | None) -> Window:
+        """Return the window to compare the window `after` with: the one before without `since`.
+
+        Raises NotComparableError, and as `readable` and `window` do.
+        """
+        round = after[-1]
+        if since is None:
+            before = self.window_before(round, size, key)
+            if not before:
+                raise NotComparableError(
+                    f"no round or window of its series is before {round.name}: name one in `since`"
+                )
+            return before
+        before = self.window(self.readable(since, key), size, key)
+        first = before[-1]
+        if first.seq >= after[0].seq:
+            raise NotComparableError(f"{first.name} is not before {round.name} and its window")
+        parameters = [self._storage.rounds.parameters(each.seq) for each in (first, round)]
+        differences = parameters[0].differences(parameters[1])
+        if first.question != round.question:
+            differences.append("question")
+        if differences:
+            raise NotComparableError(
+                f"{first.name} and {round.name} differ in {' and '.join(differences)}"
+            )
+        return before
+
+    def tally(self, *rounds: StoredRound) -> Tally:
+        """Return the sum of the tallies of a window, with every report answered before.
 
         Raises RoundNotFoundError for a round that is deleted meanwhile.
         """
-        return self._storage.rounds.tally(round.seq, round.oracle.summary_size)
+        size = rounds[0].oracle.summary_size
+        tallies = (self._storage.rounds.tally(each.seq, size) for each in rounds)
+        return sum(tallies, Tally.empty(size))
 
     def export(self, identifier: str, key: str | None) -> RoundExport:
         """Return a round with its tally, to estimate and recover without the server.

@@ -30,6 +30,7 @@ WITHOUT = {
     *(
         "Recovery",
         "BulkReceipt",
+        "Changed",
         "Entry",
         "Form",
         "Frequencies",

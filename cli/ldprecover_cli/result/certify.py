@@ -8,8 +8,8 @@ from typer import Option
 from ldprecover.items import isolated, label_indices, largest
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import UsageError, check_items
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url
-from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, Window
+from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json, print_window
 
 if TYPE_CHECKING:
     from ldprecover_interface.certificates import Certified
@@ -83,6 +83,7 @@ def certify(
             "totals, leads and shares.",
         ),
     ] = False,
+    window: Window = 1,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -114,6 +115,7 @@ def certify(
             confidence=confidence,
             questions=questions,
             reports=reports,
+            **({"window": window} if window > 1 else {}),
         )
     if json:
         print_json(result)
@@ -157,6 +159,7 @@ def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]
 def _show(result: "Certified", title: str) -> None:
     out = console()
     out.print(title)
+    print_window(out, result.window, result.numbers)
     out.print(plain(result.assumption))
     lower, upper = result.lower, result.upper
     rows = (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from ldprecover.sentences import counted
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.item_tables import IN_ORDER, WIDE, Top, print_items, to_show
-from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url
-from ldprecover_cli.output import console, plain, print_question
+from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url, Window
+from ldprecover_cli.output import console, plain, print_question, print_window
 from ldprecover_cli.result.questions import results_of, show_results
 from ldprecover_cli.result.table_files import TableFile, check_table_file
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def frequencies(
     round: RoundOrFormArgument = CURRENT,
     *,
+    window: Window = 1,
     top: Top = 20,
     output: TableFile = None,
     url: Url = DEFAULT_URL,
@@ -35,7 +36,9 @@ def frequencies(
     """
     check_table_file(output)
     with connected_to(round, url, key) as (client, target):
-        form, results = results_of(client, target.reference, client.frequencies)
+        form, results = results_of(
+            client, target.reference, partial(client.frequencies, window=window)
+        )
     show = partial(_show_frequencies, top=top)
     show_results(form, results, target.title, show, output=output, json=json)
 
@@ -47,6 +50,7 @@ def _show_frequencies(result: "Frequencies", title: str, top: int) -> None:
         f"{result.epsilon:g}"
     )
     print_question(out, result.question)
+    print_window(out, result.window, result.numbers)
     shares, errors = result.frequencies, result.standard_errors
     if shares is None or errors is None or result.sum is None:
         out.print("No estimates yet: the round has no reports.")

@@ -8,12 +8,12 @@ from ldprecover.sentences import counted
 from ldprecover_cli.connection import round_or_form
 from ldprecover_cli.errors import CommandError, UsageError
 from ldprecover_cli.output import console, plain, print_json
-from ldprecover_cli.result.table_files import write_table
+from ldprecover_cli.result.table_files import columns_of, write_table
 
 if TYPE_CHECKING:
-    from ldprecover_client import Client, Form, Frequencies, Recovered
+    from ldprecover_client import Changed, Client, Form, Frequencies, Recovered
 
-R = TypeVar("R", "Frequencies", "Recovered")
+R = TypeVar("R", "Changed", "Frequencies", "Recovered")
 
 
 def results_of(
@@ -67,12 +67,7 @@ def show_results(
     """
     answers = [each for each in results if each is not None]
     if output is not None:
-        columns = {
-            name: [cell for each in answers for cell in each.columns[name]]
-            for name in answers[0].columns
-        }
-        questions = [each.question for each in answers for _ in each.items]
-        write_table(output, {**({"question": questions} if form else {}), **columns})
+        write_table(output, columns_of(answers, *(["question"] if form else [])))
     if json:
         print_json({"rounds": answers} if form else answers[0])
     elif form is None:

@@ -26,8 +26,9 @@ from ldprecover_cli.options import (
     RoundOrFormArgument,
     SupportFile,
     Url,
+    Window,
 )
-from ldprecover_cli.output import console, plain, print_question
+from ldprecover_cli.output import console, plain, print_question, print_window
 from ldprecover_cli.result.questions import results_of, show_results
 from ldprecover_cli.result.table_files import TableFile, check_table_file
 
@@ -38,8 +39,8 @@ _History = Annotated[
     list[str] | None,
     Option(
         "--history",
-        help="A closed round over the same items that is known to be clean; repeat for several. "
-        "No other round is used.",
+        help="A closed round over the same items that is known to be clean, or 'window before', "
+        "which is of its series; repeat for several. No other round is used.",
         metavar="ROUND",
         autocompletion=completion.rounds,
     ),
@@ -57,6 +58,7 @@ def recover(
     support: SupportFile = None,
     history: _History = None,
     canary: Canaries = None,
+    window: Window = 1,
     top: Top = 20,
     output: TableFile = None,
     url: Url = DEFAULT_URL,
@@ -98,6 +100,7 @@ def recover(
                 options=options,
                 history=history or [],
                 canaries=canary or [],
+                **({"window": window} if window > 1 else {}),
             )
 
         form, results = results_of(client, chosen.reference, recovered, of_one)
@@ -113,6 +116,7 @@ def _show_recovery(result: "Recovered", title: str, top: int) -> None:
         f"{result.eta:.3g}"
     )
     print_question(out, result.question)
+    print_window(out, result.window, result.numbers)
     noise = noise_note(result.notes)
     if noise is not None:
         out.print(f"Note: {plain(noise)}{IN_ORDER}")

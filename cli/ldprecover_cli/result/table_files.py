@@ -1,8 +1,9 @@
 """Results for all items as a new CSV or Parquet file."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -31,6 +32,16 @@ def check_table_file(path: Path | None) -> None:
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise CommandError("Parquet needs pyarrow: pip install 'ldprecover[parquet]'")
     check_new(path)
+
+
+def columns_of(results: Sequence[Any], *beside: str) -> "Columns":
+    """Return the columns of results one after the other, with these attributes of each result."""
+    columns: Columns = {
+        name: [getattr(each, name) for each in results for _ in each.items] for name in beside
+    }
+    for name in results[0].columns:
+        columns[name] = [cell for each in results for cell in each.columns[name]]
+    return columns
 
 
 def write_table(path: Path, columns: "Columns") -> None:

@@ -5,9 +5,10 @@ import contextlib
 import hashlib
 import pickle
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -34,7 +35,12 @@ from ldprecover.reports.tally import Tally
 from ldprecover_interface import results
 from ldprecover_interface.certificates import CertificateRequest
 from ldprecover_server.analysis import tasks
-from ldprecover_server.analysis.tasks import AlarmsResult, Task, VerdictResult, unpack
+from ldprecover_server.analysis.tasks import (
+    AlarmsResult,
+    Task,
+    VerdictResult,
+    unpack,
+)
 from ldprecover_server.analysis.worker_pool import WorkerPool
 from ldprecover_server.errors import (
     NoReportsError,
@@ -43,7 +49,7 @@ from ldprecover_server.errors import (
     ShareTooSmallError,
 )
 from ldprecover_server.limits import Cache
-from ldprecover_server.rounds import Rounds
+from ldprecover_server.rounds import Rounds, Window
 from ldprecover_server.storage import Storage, StoredRound
 
 Source = Literal["counts", "tally", "reports"]
@@ -86,23 +92,29 @@ class AnalysisCaller(Protocol):
         """Call a function in a thread. Raises BusyError, and any error of the function."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Analysis(Generic[R]):
-    """An analysis of one round that was looked up: `compute` returns its `result`.
+    """An analysis of a window of rounds that was looked up: `compute` returns its `result`.
 
     `reads` says whether it reads the reports, and `reader` names what needs all of them. A quick
-    one takes a few milliseconds. The tallies of the `history` are read when it starts. The result
-    of a recommended one may be stored with the round.
+    one takes a few milliseconds. The tallies of the `history`, windows of earlier rounds, are read
+    when it starts. The result of a recommended one may be stored with the round.
     """
 
     compute: partial[R]
     result: type[R]
-    round: StoredRound
+    window: Window
+    _: KW_ONLY
     reads: bool
     reader: str | None = None
     is_quick: bool = False
     is_recommended: bool = False
-    history: Sequence[StoredRound] = ()
+    history: Sequence[Window] = ()
+
+    @property
+    def round(self) -> StoredRound:
+        """The last round of the window."""
+        return self.window[-1]
 
     def require_reports(self, is_complete: bool) -> None:
         """Raise ReportsGoneError unless all reports are stored, or not all are needed."""
@@ -115,8 +127,9 @@ class Analysis(Generic[R]):
         """Return a digest of everything that the result depends on."""
         # Pickles of equal arguments differ if equal strings are one object here and two there.
         # Then both are computed.
-        versions = [(stored.seq, stored.n) for stored in self.history]
-        parts = (self.compute, self.round.seq, tally, self.reads, versions)
+        seqs = [stored.seq for stored in self.window]
+        versions = [[(stored.seq, stored.n) for stored in window] for window in self.history]
+        parts = (self.compute, seqs, tally, self.reads, versions)
         return hashlib.blake2b(pickle.dumps(parts)).digest()
 
 
@@ -205,7 +218,7 @@ class Analyses:
         self, round: StoredRound, caller: AnalysisCaller
     ) -> list[tuple[Method, Source, str | None]]:
         """Return all recovery methods, what each reads, and the reason if the round forbids it."""
-        tally, is_complete = await caller.run(self._evidence, round)
+        tally, is_complete = await caller.run(self._evidence, (round,))
         available = frozenset({"counts", "n", "targets"} | ({"reports"} if is_complete else set()))
         no_reports = None if tally.n else "the round has no reports"
         return [
@@ -218,7 +231,7 @@ class Analyses:
         ]
 
     async def recover(
-        self, round: StoredRound, request: results.RecoveryQuery, caller: AnalysisCaller
+        self, window: Window, request: results.RecoveryQuery, caller: AnalysisCaller
     ) -> Recovery:
         """Return a recovery.
 
@@ -226,7 +239,7 @@ class Analyses:
         ReportsGoneError, ParameterError, for rounds of the history RoundNotFoundError,
         UnauthorizedError and ForbiddenError, and what `WorkerPool.run` raises.
         """
-        return await self._run(round, caller, partial(self._recovery, request, caller.key))
+        return await self.run(window, caller, partial(self._recovery, request, caller.key))
 
     async def alarms(
         self, round: StoredRound, rate: float, canaries: Sequence[str], caller: AnalysisCaller
@@ -236,17 +249,17 @@ class Analyses:
         Alarms that read reports are left out unless all are stored. Raises NoReportsError,
         ParameterError and what `WorkerPool.run` raises.
         """
-        return await self._run(round, caller, partial(self._alarms, rate, canaries))
+        return await self.run((round,), caller, partial(self._alarms, rate, canaries))
 
     async def certify(
-        self, round: StoredRound, request: CertificateRequest, caller: AnalysisCaller
+        self, window: Window, request: CertificateRequest, caller: AnalysisCaller
     ) -> CertificateResult:
-        """Return what a round proves.
+        """Return what a window of rounds proves.
 
         Raises NoReportsError, ShareTooSmallError, ParameterError, for a request from reports
         RoundOpenError and ReportsGoneError, and what `WorkerPool.run` raises.
         """
-        result = await self._run(round, caller, partial(self._certificate, request))
+        result = await self.run(window, caller, partial(self._certificate, request))
         if result.lower is None:
             error = ImpossibleShareError(result)
             share = error.least_malicious_share
@@ -258,17 +271,21 @@ class Analyses:
 
         Raises ReportsGoneError.
         """
-        tally, is_complete = self._evidence(round)
-        recovery = self._recovery_by(RecoveryRequest(), round, is_complete)
-        recovery.require_reports(is_complete)
-        analysis = Analysis(
+        tally, is_complete = self._evidence((round,))
+        analysis = self.look_up_verdict((round,), is_complete)
+        analysis.require_reports(is_complete)
+        return analysis, tally.n
+
+    def look_up_verdict(self, window: Window, is_complete: bool) -> Analysis[VerdictResult]:
+        """Return the analysis for the verdict of a window."""
+        recovery = self._recovery_by(RecoveryRequest(), window, is_complete)
+        return Analysis(
             compute=partial(tasks.verdict, recovery_reads=recovery.reads),
             result=VerdictResult,
-            round=round,
+            window=window,
             reads=is_complete,
             reader=recovery.reader,
         )
-        return analysis, tally.n
 
     def prepare(self, analysis: Analysis[R]) -> tuple[Task, Iterable[bytes] | None]:
         """Return the task, and the packed reports of the same moment if it reads them.
@@ -276,14 +293,16 @@ class Analyses:
         Reading the reports raises ReportsGoneError if they are deleted meanwhile. A worker does not
         read them where the tally is their histogram.
         """
-        round = analysis.round
         if not analysis.reads:
-            return self._task(analysis, *self._evidence(round)), None
-        tally, reports = self.storage.segments.tally_and_reports(
-            round.seq, round.oracle.summary_size
-        )
-        is_complete = reports.n == tally.n or round.oracle.traits.histogram
-        return self._task(analysis, tally, is_complete), reports
+            return self._task(analysis, *self._evidence(analysis.window)), None
+        oracle, segments = analysis.round.oracle, self.storage.segments
+        tally, parts, stored = Tally.empty(oracle.summary_size), [], 0
+        for each in analysis.window:
+            counted, reports = segments.tally_and_reports(each.seq, oracle.summary_size)
+            tally, stored = tally + counted, stored + reports.n
+            parts.append(reports)
+        is_complete = stored == tally.n or oracle.traits.histogram
+        return self._task(analysis, tally, is_complete), chain.from_iterable(parts)
 
     def _task(self, analysis: Analysis[R], tally: Tally, is_complete: bool) -> Task:
         analysis.require_reports(is_complete)
@@ -294,24 +313,28 @@ class Analyses:
         """Return what the analysis computes, with the tallies of its history."""
         if not analysis.history:
             return analysis.compute
-        history = []
-        for stored in analysis.history:
-            tally = self.storage.rounds.tally(stored.seq, stored.oracle.summary_size)
-            history.append((stored.oracle, tally))
+        history = [(each[-1].oracle, self.rounds.tally(*each)) for each in analysis.history]
         return partial(analysis.compute, history=history)
 
-    async def _run(
+    async def run(
         self,
-        round: StoredRound,
+        window: Window,
         caller: AnalysisCaller,
-        look_up: Callable[[StoredRound, bool], Analysis[R]],
+        look_up: Callable[[Window, bool], Analysis[R]],
     ) -> R:
+        """Return the result of an analysis, which `look_up` makes of the window.
+
+        The second argument is whether all reports can be read. Raises NoReportsError,
+        ReportsGoneError, and what `look_up` and `WorkerPool.run` raise.
+        """
+        round = window[-1]
+
         def begin() -> tuple[Analysis[R], bytes, R | None]:
             # In one call: between two of them, hundreds of callers would hold their tallies.
-            tally, is_complete = self._evidence(round)
+            tally, is_complete = self._evidence(window)
             if not tally.n:
-                raise NoReportsError("the round has no reports")
-            analysis = look_up(round, is_complete)
+                raise NoReportsError(f"the round {round.name} has no reports")
+            analysis = look_up(window, is_complete)
             if analysis.is_quick:
                 return analysis, b"", self._computation(analysis)(round.oracle, tally, None)
             analysis.require_reports(is_complete)
@@ -345,22 +368,22 @@ class Analyses:
                 return packed
         return None
 
-    def _evidence(self, round: StoredRound) -> tuple[Tally, bool]:
-        """Return a round's tally, and whether all of its reports can be read.
+    def _evidence(self, window: Window) -> tuple[Tally, bool]:
+        """Return a window's tally, and whether all of its reports can be read.
 
         That is if they are stored, or if the tally is their histogram. Raises RoundNotFoundError.
         """
-        are_stored = round.retention == "forever"
-        return self.rounds.tally(round), are_stored or round.oracle.traits.histogram
+        are_stored = all(each.retention == "forever" for each in window)
+        return self.rounds.tally(*window), are_stored or window[-1].oracle.traits.histogram
 
     def _recovery(
         self,
         query: results.RecoveryQuery,
         key: str | None,
-        round: StoredRound,
+        window: Window,
         is_complete: bool,
     ) -> Analysis[Recovery]:
-        items = self.rounds.items(round) if query.targets or query.canaries else ()
+        items = self.rounds.items(window[-1]) if query.targets or query.canaries else ()
         request = RecoveryRequest(
             query.method,
             eta=query.eta,
@@ -370,42 +393,49 @@ class Analyses:
             options=query.options,
             canaries=find_items(query.canaries, items, "canaries"),
         )
-        history = self._history(round, query.history, key)
-        return self._recovery_by(request, round, is_complete, history)
+        history = self._history(window, query, key)
+        return self._recovery_by(request, window, is_complete, history)
 
     def _recovery_by(
         self,
         request: RecoveryRequest,
-        round: StoredRound,
+        window: Window,
         is_complete: bool,
-        history: Sequence[StoredRound] = (),
+        history: Sequence[Window] = (),
     ) -> Analysis[Recovery]:
-        method, oracle = METHODS[request.method], round.oracle
+        method, oracle = METHODS[request.method], window[-1].oracle
         if request.method == AUTO:
             method, _ = chosen_method(oracle, _ALL_NEEDS)
         source = source_of(method, oracle, is_complete)
         reads = source != "counts" and method.refusal(oracle, _ALL_NEEDS) is None
         is_quick = not (reads or method.long) and oracle.domain_size <= _QUICK_ITEMS
-        is_recommended = request.method == AUTO and not request.assumptions and not history
+        is_plain = not (request.assumptions or history or window[1:])
         return Analysis(
             compute=partial(recover_tally, request=request),
             result=Recovery,
-            round=round,
+            window=window,
             reads=reads,
             reader=method.name if reads else None,
             is_quick=is_quick,
-            is_recommended=is_recommended,
+            is_recommended=request.method == AUTO and is_plain,
             history=history,
         )
 
     def _history(
-        self, round: StoredRound, identifiers: Sequence[str], key: str | None
-    ) -> list[StoredRound]:
-        """Return the rounds that the caller names as history, without duplicates."""
-        rounds: dict[int, StoredRound] = {}
-        for identifier in identifiers:
+        self, window: Window, query: results.RecoveryQuery, key: str | None
+    ) -> list[Window]:
+        """Return what the caller names as history, without duplicates."""
+        round, history, taken = window[-1], list[Window](), set[int]()
+        for identifier in query.history:
+            if identifier == results.WINDOW_BEFORE:
+                before = self.rounds.window_before(round, query.window, key)
+                if not sum(each.n for each in before):
+                    raise ParameterError("history: no round with reports is before the window")
+                history.append(tuple(each for each in before if each.seq not in taken))
+                taken.update(each.seq for each in before)
+                continue
             stored = self.rounds.readable(identifier, key)
-            if stored.seq == round.seq:
+            if stored.seq in (each.seq for each in window):
                 raise ParameterError("history: a round cannot be its own history")
             if stored.state != "closed":
                 raise ParameterError(f"history: the round {stored.name} is still open")
@@ -417,30 +447,35 @@ class Analyses:
                 raise ParameterError(f"history: the round {stored.name} asks another question")
             if stored.practice != round.practice:
                 raise ParameterError(f"history: the round {stored.name} differs in practice")
-            rounds[stored.seq] = stored
-        return list(rounds.values())
+            if stored.seq not in taken:
+                history.append((stored,))
+                taken.add(stored.seq)
+        return [each for each in history if each]
 
     def _alarms(
-        self, rate: float, canaries: Sequence[str], round: StoredRound, is_complete: bool
+        self, rate: float, canaries: Sequence[str], window: Window, is_complete: bool
     ) -> Analysis[AlarmsResult]:
-        items = self.rounds.items(round) if canaries else ()
+        items = self.rounds.items(window[-1]) if canaries else ()
         indices = tuple(find_items(canaries, items, "canary"))
         return Analysis(
             compute=partial(tasks.alarms, rate=rate, canaries=indices),
             result=AlarmsResult,
-            round=round,
+            window=window,
             reads=is_complete,
         )
 
     def _certificate(
-        self, request: CertificateRequest, round: StoredRound, is_complete: bool
+        self, request: CertificateRequest, window: Window, is_complete: bool
     ) -> Analysis[CertificateResult]:
-        if request.malicious_tickets is not None and round.access != "ticket":
+        round, seed, reader = window[-1], None, None
+        has_tickets = all(each.access == "ticket" for each in window)
+        if request.malicious_tickets is not None and not has_tickets:
             raise ParameterError(
                 "malicious_tickets: the round takes reports without tickets; give malicious_share"
             )
-        seed, reader = None, None
         if request.reports:
+            # The earlier rounds of a window were closed before this one was opened, so its seed
+            # was drawn after the last report of each.
             seed, reader = round.seed, "the certificate"
             if seed is None:
                 raise RoundOpenError("a certificate from reports is of a closed round")
@@ -457,7 +492,7 @@ class Analyses:
         return Analysis(
             compute=partial(certificate_result, **arguments, seed=seed),
             result=CertificateResult,
-            round=round,
+            window=window,
             reads=request.reports,
             reader=reader,
             is_quick=is_quick,

@@ -1,5 +1,6 @@
 """The functions that workers run, and their results, packed and unpacked alike on both sides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -8,14 +9,20 @@ import msgspec
 import numpy as np
 
 from ldprecover.certificate import certify
+from ldprecover.changes import Changes, Word
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Recovery, RecoveryRequest, recover_tally
 from ldprecover.reports import ReportSource
 from ldprecover.reports.tally import Tally
+from ldprecover.types import FloatArray
 
 T = TypeVar("T")
 
+_CHANGES = (
+    *("changes", "standard_errors", "proven_up_to"),
+    *("lower", "upper", "certified_lower", "certified_upper"),
+)
 _ARRAY = 1
 """The MessagePack extension type of an array of doubles."""
 
@@ -59,6 +66,20 @@ class VerdictResult:
     least_malicious_share: float
 
 
+@dataclass(frozen=True, eq=False)
+class ChangesResult:
+    """The changes from `since_n` reports to `n`: words and columns of `Changes` by name.
+
+    The certified intervals are at the `malicious_share`.
+    """
+
+    n: int
+    since_n: int
+    malicious_share: float
+    words: list[Word]
+    columns: dict[str, FloatArray]
+
+
 def alarms(
     oracle: FrequencyOracle,
     tally: Tally,
@@ -81,6 +102,27 @@ def verdict(
         recovery=recover_tally(oracle, tally, read, request=RecoveryRequest()),
         alarms=tuple(each.name for each in alarms(oracle, tally, reports).alarms if each.raised),
         least_malicious_share=certify(oracle, tally, malicious_share=0.0).least_malicious_share,
+    )
+
+
+def changes(
+    oracle: FrequencyOracle,
+    tally: Tally,
+    reports: ReportSource | None,
+    *,
+    history: Sequence[tuple[FrequencyOracle, Tally]],
+    is_attacked: bool,
+    **options: Any,
+) -> ChangesResult:
+    """Return the changes since the tally in `history`; `options` are those of `Changes`."""
+    ((_, before),) = history
+    result = Changes(oracle, before, tally, **options)
+    return ChangesResult(
+        n=tally.n,
+        since_n=before.n,
+        malicious_share=result.assumed_share,
+        words=list(result.words(is_attacked=is_attacked)),
+        columns={name: getattr(result, name) for name in _CHANGES},
     )
 
 

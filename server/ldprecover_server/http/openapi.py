@@ -9,6 +9,7 @@ from fastapi.security import APIKeyHeader
 from ldprecover.protocols import PROTOCOLS, ReportForms, frequency_oracle, wire
 from ldprecover_interface import paths
 from ldprecover_interface.certificates import CertificateRequest
+from ldprecover_interface.changes import ChangesRequest
 from ldprecover_interface.forms import NewForm
 from ldprecover_interface.problems import Problem
 from ldprecover_interface.results import RecoveryQuery
@@ -26,7 +27,16 @@ from them, and recovers them from poisoning with LDPRecover (ICDE 2024).
 `/reports`, `/frequencies` and `/recover` at the root mean the current round,
 the one opened last that belongs to no form."""
 
-_MODELS = (Problem, NewRound, NewForm, NewTickets, NextNumber, RecoveryQuery, CertificateRequest)
+_MODELS = (
+    Problem,
+    NewRound,
+    NewForm,
+    NewTickets,
+    NextNumber,
+    RecoveryQuery,
+    CertificateRequest,
+    ChangesRequest,
+)
 """Messages of errors, and of bodies that endpoints read."""
 
 _AT_ROOT = (paths.REPORTS, paths.FREQUENCIES, paths.RECOVER)

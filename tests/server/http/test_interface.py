@@ -78,5 +78,9 @@ def test_schemas_of_optional_bodies_allow_null(in_process: InProcess) -> None:
         for operation in operations.values()
         if "requestBody" in operation and not operation["requestBody"].get("required")
     }
-    assert optional.keys() == {"/recover", "/rounds/{round}/recover"}
+    assert optional.keys() == {
+        "/recover",
+        "/rounds/{round}/recover",
+        "/rounds/{round}/changes",
+    }
     assert all({"type": "null"} in schema["anyOf"] for schema in optional.values())

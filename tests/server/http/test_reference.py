@@ -35,6 +35,7 @@ CALLS = {
     ("post", "/rounds/{round}/recover"),
     ("get", "/rounds/{round}/recover"),
     ("post", "/rounds/{round}/certificate"),
+    ("post", "/rounds/{round}/changes"),
     ("post", "/reports"),
     ("get", "/frequencies"),
     ("post", "/recover"),
@@ -129,7 +130,10 @@ def test_which_calls_need_a_key_and_which_may(document: dict[str, Any]) -> None:
     others = {("get", "/key"), ("post", "/series/{series}/next")}
     assert guarded == of_rounds | of_forms | others
     may = {(path.rpartition("/")[2]) for (_, path), security in asks.items() if {} in security}
-    results = {"frequencies", "recover", "certificate", "methods", "alarms", "stats", "export"}
+    results = {
+        *("frequencies", "recover", "certificate", "changes"),
+        *("methods", "alarms", "stats", "export"),
+    }
     with_verdicts = {
         "rounds",
         "{round}",

@@ -14,9 +14,11 @@ from ldprecover.evidence.alarms import DEFAULT_RATE, LEAST_RATE, alarm_sentences
 from ldprecover.items import MAX_CANARIES
 from ldprecover_interface import paths, results
 from ldprecover_interface.analysis import Alarms, AlarmStatus, MethodOption, Methods, MethodSummary
-from ldprecover_interface.base import MAX_HISTORY
+from ldprecover_interface.base import MAX_HISTORY, Window
 from ldprecover_interface.certificates import CertificateRequest, Certified, certified
+from ldprecover_interface.changes import Changed, ChangesRequest
 from ldprecover_interface.results import (
+    WINDOW_BEFORE,
     Eta,
     Frequencies,
     MaliciousModel,
@@ -24,7 +26,8 @@ from ldprecover_interface.results import (
     RecoveryConclusions,
     RecoveryQuery,
 )
-from ldprecover_server.errors import RoundOpenError, ShareTooSmallError
+from ldprecover_server.analysis.comparisons import compare
+from ldprecover_server.errors import NotComparableError, RoundOpenError, ShareTooSmallError
 from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.csv import AS_CSV, Format, csv
 from ldprecover_server.http.dependencies import (
@@ -36,11 +39,15 @@ from ldprecover_server.http.dependencies import (
 )
 from ldprecover_server.http.problems import ANALYSIS, BODY, READ, problems
 from ldprecover_server.http.responses import cancel_on_disconnect, json_response, not_modified
+from ldprecover_server.rounds import Window as WindowRounds
 from ldprecover_server.storage import StoredRound, decode_labels
 
 router = APIRouter(tags=["results"])
 round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
 """The routes that need a round in the path."""
+
+Fields = dict[str, Any]
+"""Fields of a message by name."""
 
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
@@ -65,7 +72,11 @@ _NUMBERS = to_json(ITEMS)
     openapi_extra=KEY_IF_NEEDED,
 )
 async def get_frequencies(
-    request: Request, round: RoundOrCurrent, caller: Reader, form: Format = "json"
+    request: Request,
+    round: RoundOrCurrent,
+    caller: Reader,
+    window: Annotated[Window, Query()] = 1,
+    form: Format = "json",
 ) -> Response:
     """Return unbiased, unclipped estimates with standard errors.
 
@@ -76,33 +87,38 @@ async def get_frequencies(
 
     def respond() -> Response:
         stored = rounds.readable(round, caller.key)
-        tally = rounds.tally(stored)
-        # A tally only grows, so its number of reports names it.
-        etag = f'W/"{stored.id}-{tally.n}{"" if form == "json" else f"-{form}"}"'
+        chosen = rounds.window(stored, window, caller.key)
+        tally = rounds.tally(*chosen)
+        # A window only loses rounds, and their tallies only grow, so these numbers name both.
+        parts = [stored.id, *([window, len(chosen)] if window > 1 else []), tally.n]
+        etag = f'W/"{"-".join(map(str, [*parts, *([] if form == "json" else [form])]))}"'
         headers = {"ETag": etag, "Cache-Control": "no-cache"}
         if unchanged := not_modified(request, headers):
             return unchanged
         with caller.services.limits.write(stored.oracle.domain_size):
-            response = _write_frequencies(stored, rounds.labels(stored), tally, form)
+            context = _context(chosen, window)
+            response = _write_frequencies(stored, rounds.labels(stored), tally, context, form)
         response.headers.update(headers)
         return response
 
     return await caller.respond(respond)
 
 
-def _write_frequencies(round: StoredRound, labels: bytes, tally: Tally, form: Format) -> Response:
-    message = _frequencies(round, labels, tally)
+def _write_frequencies(
+    round: StoredRound, labels: bytes, tally: Tally, context: Fields, form: Format
+) -> Response:
+    message = _frequencies(round, labels, tally, context)
     if form != "json":
         message.items = decode_labels(labels)
         return _columns_as_csv(f"frequencies-{round.id}", message.columns, form)
     return json_response(message, labels=labels)
 
 
-def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies:
+def _frequencies(round: StoredRound, labels: bytes, tally: Tally, context: Fields) -> Frequencies:
     oracle = round.oracle
     questions = round.form_size or 1
     estimates = Estimates.of(oracle, tally, questions=questions) if tally.n else None
-    optional: dict[str, Any] = _question(round)
+    optional = dict(context)
     if estimates and (notes := estimates.notes):
         optional["notes"] = notes
     if labels == _NUMBERS and oracle.traits.one_item:  # as `is_for_numbers`, without parameters
@@ -124,8 +140,17 @@ def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies
     )
 
 
-def _question(round: StoredRound) -> dict[str, Any]:
-    return {} if round.question is None else {"question": round.question}
+def _context(window: WindowRounds, size: int) -> Fields:
+    """Return the question of a round, if it has one, and the numbers of its window."""
+    question = window[-1].question
+    return _numbers(window, size) | ({} if question is None else {"question": question})
+
+
+def _numbers(window: WindowRounds, size: int) -> Fields:
+    """Return the size of a window and the numbers of its rounds; nothing without a series."""
+    if window[-1].series is None:
+        return {}
+    return {"window": size, "numbers": [each.number for each in window]}
 
 
 def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: Format) -> Response:
@@ -189,9 +214,10 @@ async def get_recovery(
         Query(
             max_length=MAX_HISTORY,
             description="Id or name of a closed round over the same items that is known to be "
-            "clean; repeatable.",
+            f"clean, or `{WINDOW_BEFORE}`; repeatable.",
         ),
     ] = [],  # noqa: B006  FastAPI copies it
+    window: Annotated[Window, Query()] = 1,
     form: Format = "json",
 ) -> Response:
     """Recover the frequencies as POST does: the address of a recovery, to share or to load."""
@@ -200,6 +226,7 @@ async def get_recovery(
         "targets": target,
         "malicious_model": malicious_model,
         "history": history,
+        "window": window,
     }
     if "method" in request.query_params:  # else the response says that none was named
         fields["method"] = method
@@ -210,11 +237,12 @@ async def get_recovery(
 async def _recover(
     round: StoredRound, caller: Caller, request: RecoveryQuery, form: Format
 ) -> Response:
-    recovery = await caller.services.analyses.recover(round, request, caller)
+    window = await _window(round, caller, request.window)
+    recovery = await caller.services.analyses.recover(window, request, caller)
 
     def write(labels: bytes) -> Response:
         items = decode_labels(labels)
-        fields = recovery.to_dict(items) | _question(round)
+        fields = recovery.to_dict(items) | _context(window, request.window)
         if "method" not in request.model_fields_set:
             fields["notes"].append(_NO_METHOD)
         if (conclusions := fields["conclusions"]) is not None:
@@ -228,6 +256,10 @@ async def _recover(
         return json_response(message, labels=labels)
 
     return await _respond(round, caller, write, item_bytes=32)
+
+
+async def _window(round: StoredRound, caller: Caller, size: int) -> WindowRounds:
+    return await caller.run(caller.services.rounds.window, round, size, caller.key)
 
 
 async def _respond(
@@ -270,11 +302,14 @@ async def certify_round(
 async def _certify(
     round: StoredRound, caller: Caller, request: CertificateRequest, form: Format
 ) -> Response:
-    result = await caller.services.analyses.certify(round, request, caller)
+    window = await _window(round, caller, request.window)
+    result = await caller.services.analyses.certify(window, request, caller)
 
     def write(labels: bytes) -> Response:
         items = decode_labels(labels)
         message = certified(round.id, result, items)
+        for name, value in _numbers(window, request.window).items():
+            setattr(message, name, value)
         if form == "json":
             message.items = []
             return json_response(message, labels=labels)
@@ -287,6 +322,55 @@ async def _certify(
         for name in ("events", "from_reports", "seed"):
             columns[name] = [getattr(message, name)] * len(items)
         return _columns_as_csv(f"certificate-{round.id}", columns, form)
+
+    return await _respond(round, caller, write, item_bytes=64)
+
+
+@round_router.post(
+    paths.CHANGES,
+    response_model=Changed,
+    responses={200: AS_CSV, **problems(*READ, *BODY, *ANALYSIS, NotComparableError)},
+    openapi_extra=KEY_IF_NEEDED | body_schema(ChangesRequest, required=False),
+)
+async def compare_rounds(
+    request: Request, round: ReadableRound, caller: Reader, form: Format = "json"
+) -> Response:
+    """Return what changed since an earlier round, or from one window of rounds to a later one.
+
+    An item rose or fell if its interval excludes 0; all intervals hold together. Attacks come
+    first: where a verdict sees one, the intervals that decide hold whatever malicious users sent.
+    """
+    limit, default = _max_bytes(round, caller), ChangesRequest()
+    async with json_body(request, caller, ChangesRequest, limit, default) as body:
+        return await cancel_on_disconnect(request.receive, _compare(round, caller, body, form))
+
+
+async def _compare(
+    round: StoredRound, caller: Caller, request: ChangesRequest, form: Format
+) -> Response:
+    services = caller.services
+    window = await _window(round, caller, request.window)
+    since = await caller.run(
+        services.rounds.since, window, request.since, request.window, caller.key
+    )
+    comparison = await compare(services.analyses, since, window, request, caller)
+    context = _context(window, request.window)
+    if earlier := _numbers(since, request.window):
+        context["since_numbers"] = earlier["numbers"]
+
+    def write(labels: bytes) -> Response:
+        message = Changed.model_construct(
+            round=round.id,
+            since=since[-1].id,
+            items=[],
+            confidence=request.confidence,
+            **comparison,
+            **context,
+        )
+        if form != "json":
+            message.items = decode_labels(labels)
+            return _columns_as_csv(f"changes-{round.id}", message.columns, form)
+        return json_response(message, labels=labels)
 
     return await _respond(round, caller, write, item_bytes=64)
 

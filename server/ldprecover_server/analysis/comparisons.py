@@ -1,0 +1,67 @@
+"""Comparisons of two windows of rounds: the verdicts of both, and then the changes."""
+
+import math
+from functools import partial
+from typing import Any
+
+from ldprecover.errors import ParameterError
+from ldprecover_interface.changes import ChangesRequest
+from ldprecover_interface.verdicts import Verdict
+from ldprecover_server.analysis import tasks
+from ldprecover_server.analysis.analyses import Analyses, Analysis, AnalysisCaller
+from ldprecover_server.analysis.tasks import ChangesResult
+from ldprecover_server.analysis.verdicts import verdict_of
+from ldprecover_server.rounds import Window
+from ldprecover_server.storage import NEAR_CERTAIN
+
+
+async def compare(
+    analyses: Analyses,
+    before: Window,
+    after: Window,
+    request: ChangesRequest,
+    caller: AnalysisCaller,
+) -> dict[str, Any]:
+    """Return the computed fields of `Changed`. Raises as `Analyses.run` does."""
+    if request.people == "same" and after[-1].form is not None:
+        raise ParameterError("people must be sample for a form: each answers a question by chance")
+    sides = {"since": before, "round": after}
+    verdicts = {name: await _verdict(analyses, side, caller) for name, side in sides.items()}
+    is_attacked = any(each.attack in ("possible", NEAR_CERTAIN) for each in verdicts.values())
+    compute = partial(
+        tasks.changes,
+        is_attacked=is_attacked,
+        malicious_share=request.malicious_share,
+        confidence=request.confidence,
+        people=request.people,
+    )
+
+    def look_up(window: Window, is_complete: bool) -> Analysis[ChangesResult]:
+        return Analysis(compute, ChangesResult, window, reads=False, history=[before])
+
+    result = await analyses.run(after, caller, look_up)
+    columns = {
+        name: [None if math.isnan(number) else number for number in column.tolist()]
+        for name, column in result.columns.items()
+    }
+    return {
+        "n": result.n,
+        "since_n": result.since_n,
+        "malicious_share": result.malicious_share,
+        **columns,
+        "words": result.words,
+        "verdicts": verdicts,
+        "words_from": "certificate" if is_attacked else "interval",
+    }
+
+
+async def _verdict(analyses: Analyses, window: Window, caller: AnalysisCaller) -> Verdict:
+    """Return the verdict of all reports of a window, or of its round with a near certain attack."""
+    n = sum(each.n for each in window)
+    for each in window:
+        stored = Verdict.model_validate_json(each.verdict) if each.verdict else None
+        if stored and (stored.attack == NEAR_CERTAIN or stored.reports == n):
+            return stored
+    result = await analyses.run(window, caller, analyses.look_up_verdict)
+    labels = await caller.run(analyses.rounds.items, window[-1])
+    return verdict_of(result, labels, n)
