@@ -169,6 +169,50 @@ export class Reporter {
   resume(): Promise<readonly Receipt[]>;
 }
 
+/** A form, or one question with its epsilon: the program's own list of labels. */
+export interface UsageForm {
+  /** The largest that a round may ask for; default 1. */
+  epsilon?: number;
+  questions?: readonly { question: string; items: readonly string[] }[];
+  question?: string;
+  items?: readonly string[];
+}
+
+/** A label for each question, or for a single one. */
+export type UsageAnswers = string | Readonly<Record<string, string>>;
+
+/** Reports a program's usage to the open round or form of a series, once in each period. */
+export class Usage {
+  /** Throws ArgumentError. */
+  constructor(
+    server: string,
+    series: string,
+    form: UsageForm,
+    options?: {
+      /** The period in days; default 91. */
+      every?: number;
+      /** Limits the sum of epsilon over all reports of the store; default MAX_TOTAL_EPSILON. */
+      limit?: number;
+      /** Keeps the ledger; by default the browser's database. Required outside a browser. */
+      store?: Store;
+      /** Replaces the platform's fetch. */
+      fetch?: typeof globalThis.fetch;
+      /** The time in milliseconds. */
+      clock?: () => number;
+    },
+  );
+  /** Report if an answer is due. Throws UnknownItemError; the promise never fails. */
+  report(answers: UsageAnswers): Promise<void>;
+  /** The answer that is sent next, or null if none can be drawn now. Throws UnknownItemError. */
+  preview(answers: UsageAnswers): Promise<Entry | null>;
+  /** Send nothing until `on`, and delete an unsent answer; whether that is stored. */
+  off(): Promise<boolean>;
+  /** Report again, from the next due time on; whether that is stored. */
+  on(): Promise<boolean>;
+  /** The epsilon spent, the day of the next try, and the last outcome with its day. */
+  log(): Promise<string>;
+}
+
 /** Base of all errors of this client. No message contains a user's value. */
 export class ClientError extends Error {
   /** What happens to a report in the ledger, or null. */

@@ -21,3 +21,4 @@ export { Ledger, MAX_TOTAL_EPSILON } from "./src/ledger.js";
 export { MAX_EPSILON, Reporter } from "./src/reporter.js";
 export { Retries } from "./src/retries.js";
 export { browserStore, localStore, memoryStore } from "./src/stores.js";
+export { Usage } from "./src/usage.js";

@@ -58,6 +58,12 @@ export class Calls {
     return this.#call("GET", `/forms/${reference}`, 200, {});
   }
 
+  /** GET /series/{name}. */
+  series(reference) {
+    if (!isReference(reference)) throw new ArgumentError("a series must be named by its name");
+    return this.#call("GET", `/series/${reference}`, 200, {});
+  }
+
   /** POST a packed report under its key or ticket. */
   submit(roundId, packed, key, ticket) {
     const headers = { "Content-Type": MEDIA_TYPE };

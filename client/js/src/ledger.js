@@ -7,7 +7,8 @@
 //        └──────► refused     the server will never take it
 //
 // An entry is never removed, so its epsilon stays spent. It does not contain the user's value.
-// `draws` has the round that this device drew for each form whose tickets do not assign it.
+// `draws` has the round that this device drew for each form whose tickets do not assign it, and
+// `schedules` when a program answers each series, with the key of its unsent report.
 //
 // A ticket replaces the key, so the same report under two tickets could count twice. A try under a
 // ticket is recorded as open before it is sent, and no longer open once the server has refused that
@@ -51,6 +52,15 @@ export class Ledger {
     return this.#transact((book) => Object.values(book.reports));
   }
 
+  /** Return the reports without a final answer that no schedule sends, oldest first. */
+  pending() {
+    return this.#transact((book) => {
+      const scheduled = Object.values(book.schedules).map((schedule) => schedule.key);
+      const isPending = ({ state, key }) => state === "pending" && !scheduled.includes(key);
+      return Object.values(book.reports).filter(isPending);
+    });
+  }
+
   /** Return the sum of epsilon over all rounds. */
   spent() {
     return this.#transact((book) => Number(total(book)) / 10 ** DIGITS);
@@ -61,37 +71,72 @@ export class Ledger {
    * its report stored with the key. Throws AlreadyReportedError if another round of
    * its form has an entry, EpsilonSpentError, InconsistentRoundError and LedgerError.
    */
-  claim({ round, serverUrl, key, ticket = null, perturb }) {
+  claim(report) {
     return this.#transact(async (book, save) => {
-      const known = book.reports[round.id];
-      if (known) {
-        if (known.digest === round.digest) return { entry: known, isNew: false };
-        throw new InconsistentRoundError(
-          "the round had other parameters when it was first reported to",
-        );
-      }
-      const isOfForm = (each) => each.formId === round.form;
-      if (round.form && Object.values(book.reports).some(isOfForm))
-        throw new AlreadyReportedError("the ledger has a report to another question of this form");
-      this.#checkTotal(book, round.epsilon);
-      const entry = {
-        roundId: round.id,
-        roundName: round.name,
-        formId: round.form,
-        question: round.question ?? round.title,
-        serverUrl,
-        digest: round.digest,
-        epsilon: round.epsilon,
-        key,
-        packed: perturb(),
-        state: "pending",
-        reason: null,
-        ticket,
-        openTries: 0,
-      };
-      book.reports[round.id] = entry;
-      await save();
-      return { entry, isNew: true };
+      const claimed = this.#claim(book, report);
+      if (claimed.isNew) await save();
+      return claimed;
+    });
+  }
+
+  #claim(book, { round, serverUrl, key, ticket = null, perturb }) {
+    const known = book.reports[round.id];
+    if (known) {
+      if (known.digest === round.digest) return { entry: known, isNew: false };
+      throw new InconsistentRoundError(
+        "the round had other parameters when it was first reported to",
+      );
+    }
+    checkForm(book, round.form);
+    this.#checkTotal(book, round.epsilon);
+    const entry = {
+      roundId: round.id,
+      roundName: round.name,
+      formId: round.form,
+      question: round.question ?? round.title,
+      serverUrl,
+      digest: round.digest,
+      epsilon: round.epsilon,
+      key,
+      packed: perturb(),
+      state: "pending",
+      reason: null,
+      ticket,
+      openTries: 0,
+    };
+    book.reports[round.id] = entry;
+    return { entry, isNew: true };
+  }
+
+  /**
+   * Return what `act` returns for the schedule of a series, `first` if it has none, and for the
+   * methods of the book, and store what it changes, in one step.
+   */
+  schedule(first, act) {
+    return this.#transact(async (book, save) => {
+      const before = JSON.stringify(book);
+      const schedule = (book.schedules[first.series] ??= first);
+      const entry = (key) => Object.values(book.reports).find((each) => each.key === key);
+      const result = act(schedule, {
+        entry,
+        checkTotal: (epsilon) => this.#checkTotal(book, epsilon),
+        claim: (report) => this.#claim(book, report),
+        /** Change a report that is pending. */
+        change: (key, values) => {
+          if (entry(key).state === "pending") Object.assign(entry(key), values);
+        },
+        /** Move a report to another round. */
+        move: (key, round) => {
+          if (book.reports[round.id]) throw new AlreadyReportedError("that round has a report");
+          checkForm(book, round.form);
+          const { roundId, ...moved } = entry(key);
+          delete book.reports[roundId];
+          const place = { roundId: round.id, roundName: round.name, formId: round.form };
+          book.reports[round.id] = { ...moved, ...place };
+        },
+      });
+      if (JSON.stringify(book) !== before) await save();
+      return result;
     });
   }
 
@@ -184,21 +229,30 @@ export class Ledger {
 }
 
 function read(text) {
-  let book = { form: FORM, reports: {}, draws: {} };
+  let book = { form: FORM, reports: {}, draws: {}, schedules: {} };
   if (text !== null && text !== undefined) {
     try {
       book = JSON.parse(text);
     } catch {
       book = null;
     }
-    if (isTable(book)) book.draws ??= {};
-    const isBook = book?.form === FORM && isTable(book.reports) && isTable(book.draws);
-    if (!isBook) throw new LedgerError("the store has no ledger that this version reads");
+    if (isTable(book)) {
+      book.draws ??= {};
+      book.schedules ??= {};
+    }
+    const tables = [book?.reports, book?.draws, book?.schedules];
+    if (book?.form !== FORM || !tables.every(isTable))
+      throw new LedgerError("the store has no ledger that this version reads");
   }
   // The server chooses a round's id, which may be "constructor".
   Object.setPrototypeOf(book.reports, null);
   Object.setPrototypeOf(book.draws, null);
   return book;
+}
+
+function checkForm(book, form) {
+  if (form && Object.values(book.reports).some((each) => each.formId === form))
+    throw new AlreadyReportedError("the ledger has a report to another question of this form");
 }
 
 function isTable(value) {

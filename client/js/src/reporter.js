@@ -128,10 +128,8 @@ export class Reporter {
   /** Send each pending report again to its server; return their receipts. */
   async resume() {
     const receipts = [];
-    for (const entry of await this.#ledger.entries()) {
-      if (entry.state === "pending")
-        receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
-    }
+    for (const entry of await this.#ledger.pending())
+      receipts.push((await this.#deliver(entry, entry.ticket, true)).receipt);
     return receipts;
   }
 
