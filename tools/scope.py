@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 269_000,
+    "source tokens": 277_000,
     "test tokens": 348_000,
     "lines of JavaScript, shell, YAML, TOML, HTML": 12_150,
     "columns of the table of rounds": 28,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.report_files import *
     from ldprecover_client.reporter import *
     from ldprecover_client.retries import *
+    from ldprecover_client.usage import *
 
 _MODULES = {
     "answers": "Changed Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
@@ -40,6 +41,7 @@ _MODULES = {
     "report_files": "ReportFile report_source write_report_file",
     "reporter": "Receipt Reporter",
     "retries": "Retries",
+    "usage": "Usage",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)

@@ -7,7 +7,8 @@ bytes, its idempotency key, and its state. The row is on disk before the report 
        └──────► refused     the server will never take it (closed, deleted, malformed)
 
 A row is never removed, so its epsilon stays spent: the bytes may have left this machine. The row
-does not contain the user's value. A second table has the round that was drawn for each form.
+does not contain the user's value. A second table has the round that was drawn for each form, a
+third when a program answers each series (`usage`), and the key of its unsent report.
 
 A ticket replaces the key, so the same bytes under two tickets could count twice. A try under a
 ticket is recorded as open before it is sent. It is no longer open when the server certainly did not
@@ -17,6 +18,7 @@ ticket only while no try is open. A try that a crash interrupts stays open.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import sqlite3
@@ -69,6 +71,15 @@ CREATE TABLE draws (
     round_id   TEXT NOT NULL
 );
 """
+_SCHEDULES = """
+CREATE TABLE IF NOT EXISTS schedules (
+    series     TEXT PRIMARY KEY NOT NULL,
+    due        REAL NOT NULL,
+    next_try   REAL NOT NULL,
+    key        TEXT,
+    note       TEXT NOT NULL
+)
+"""
 _LOCK_TIMEOUT = 30.0  # seconds
 
 # Closing a descriptor of a file drops the locks that other threads of the process hold on it. So no
@@ -97,6 +108,26 @@ class Entry:
     round_name: str | None = None
     question: str | None = None
     form_id: str | None = None
+
+
+@dataclass(kw_only=True)
+class Schedule:
+    """When a program answers a series: its own due time, and the time of the next try.
+
+    Both are Unix times in seconds; a series that is switched off is tried never, at infinity. `key`
+    is that of the report that is not sent yet, `note` the last outcome.
+    """
+
+    series: str
+    due: float
+    next_try: float
+    key: str | None = None
+    note: str = "none"
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the series is switched off."""
+        return self.next_try == math.inf
 
 
 _NAMES = [column.name for column in fields(Entry)]
@@ -134,6 +165,7 @@ class Ledger:
             raise ArgumentError("max_total_epsilon must be a number above 0")
         self.max_total_epsilon = float(max_total_epsilon)
         self._lock = threading.RLock()
+        self._thread = threading.local()
         self._memory: sqlite3.Connection | None = None
         self.path: Path | None = None
         with self._translated_errors():
@@ -191,7 +223,7 @@ class Ledger:
                         "the round had other parameters when it was first reported to"
                     )
                 return entry, False
-            self._check_total(db, epsilon)
+            self.check_total(epsilon)
             entry = Entry(
                 round_id=round_id,
                 server_url=server_url,
@@ -215,14 +247,43 @@ class Ledger:
             where = "SELECT round_id FROM draws WHERE form_id = ?"
             return str(db.execute(where, (form_id,)).fetchone()[0])
 
-    def _check_total(self, db: sqlite3.Connection, epsilon: float) -> None:
-        spent = _spent(db)
+    def check_total(self, epsilon: float) -> None:
+        """Raise EpsilonSpentError if a report of this epsilon would exceed the limit."""
+        with self._connection() as db:
+            spent = _spent(db)
         total = spent + _decimal(epsilon)
         if total > _decimal(self.max_total_epsilon):
             raise EpsilonSpentError(
                 f"epsilon {epsilon:g} would take the total of this ledger from {float(spent):g} "
                 f"to {float(total):g}, above its limit of {self.max_total_epsilon:g}"
             )
+
+    @contextmanager
+    def schedule(self, new: Schedule) -> Iterator[Schedule]:
+        """Yield the schedule of a series, `new` if it has none, and store it.
+
+        The block and the methods that it calls are one transaction.
+        """
+        with self._transaction() as db:
+            where = "SELECT * FROM schedules WHERE series = ?"
+            row = db.execute(where, (new.series,)).fetchone()
+            schedule = new if row is None else Schedule(**dict(zip(vars(new), row, strict=True)))
+            yield schedule
+            if (values := (*vars(schedule).values(),)) != row:
+                db.execute("REPLACE INTO schedules VALUES (?, ?, ?, ?, ?)", values)
+
+    def entry(self, key: str) -> Entry:
+        """Return the report under a key."""
+        with self._connection() as db:
+            return _select(db, "WHERE key = ?", (key,))[0]
+
+    def change(self, key: str, **values: object) -> Entry:
+        """Set columns of the report under a key if it is pending; return it."""
+        names = ", ".join(f"{name} = :{name}" for name in values)
+        update = f"UPDATE reports SET {names} WHERE key = :key AND state = 'pending'"  # noqa: S608
+        with self._transaction() as db:
+            db.execute(update, {"key": key, **values})
+            return self.entry(key)
 
     def begin_try(self, round_id: str, ticket: str) -> Entry:
         """Record an open try under a ticket; return the entry as it must be sent.
@@ -263,8 +324,10 @@ class Ledger:
             return _select(db)
 
     def pending(self) -> tuple[Entry, ...]:
-        """Return the entries without a final answer, oldest first."""
-        return tuple(entry for entry in self.entries() if entry.state == "pending")
+        """Return the entries without a final answer that no schedule sends, oldest first."""
+        scheduled = "SELECT key FROM schedules WHERE key IS NOT NULL"
+        with self._connection() as db:
+            return _select(db, f"WHERE state = 'pending' AND key NOT IN ({scheduled})")
 
     @property
     def spent(self) -> float:
@@ -291,6 +354,9 @@ class Ledger:
             with self._lock:
                 yield self._memory
             return
+        if (outer := getattr(self._thread, "db", None)) is not None:
+            yield outer
+            return
         assert self.path is not None
         # mode=rw: a deleted ledger must not come back empty, with nothing spent.
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
@@ -300,7 +366,11 @@ class Ledger:
             # FULL syncs the file. EXTRA also syncs the directory after the journal is unlinked:
             # a power cut could otherwise restore the journal, which would undo the commit.
             db.execute("PRAGMA synchronous = EXTRA")
-            yield db
+            self._thread.db = db
+            try:
+                yield db
+            finally:
+                self._thread.db = None
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -325,6 +395,7 @@ class Ledger:
         self._check(db)
         if (fault := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise LedgerError(f"the ledger {self.path} is damaged: {fault}")
+        db.execute(_SCHEDULES)
 
     def _check(self, db: sqlite3.Connection) -> None:
         if _pragma(db, "application_id") != _APPLICATION_ID:
@@ -338,7 +409,11 @@ class Ledger:
 
 @contextmanager
 def _immediate(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit what the block writes, or roll it back."""
+    """Commit what the block writes, or roll it back; the outermost block does."""
+    is_inner = db.in_transaction
+    if is_inner:
+        yield
+        return
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.test_usage import PERIOD, SYSTEM, World, world
 
 from ldprecover import FrequencyOracle, frequency_oracle
 from ldprecover.auditing import audit
 from ldprecover.protocols import PROTOCOLS
 from ldprecover_cli.audit.client import Client
+from ldprecover_client import Ledger, Usage
+
+__all__ = ["world"]
 
 SOURCES = Path(__file__).parents[2] / "client" / "js" / "src"
 LEAST = 0.6
@@ -73,3 +77,37 @@ def test_javascript_client_is_sound(protocol: str) -> None:
             lambda value: oracle.wire.unpack(base64.b64decode(client.report(value))),
             restart=client.restart,
         )
+
+
+@pytest.mark.parametrize("flawed", [False, True])
+def test_usage_tells_at_most_its_reports(
+    world: World, monkeypatch: pytest.MonkeyPatch, flawed: bool
+) -> None:
+    """Of histories of four reports, at epsilon .5 each; wrong once in 10^6 runs.
+
+    A program that perturbs one of the four not at all is noticed. One of epsilon .75 in place of .5
+    is not: the evidence is of pairs of reports, and reaches less than 1.
+    """
+    form = {"question": SYSTEM, "items": ("0", "1"), "epsilon": 0.5}
+    usages: list[Usage] = []
+
+    def restart() -> None:
+        ledger = Ledger.in_memory()
+        monkeypatch.setattr("ldprecover_client.usage.Ledger", lambda *_, **__: ledger)
+        usages[:] = [world.usage(form=form)]
+        usages[0].report("0").join()
+        world.now += PERIOD
+
+    def report(value: str) -> int:
+        world.server.rounds.clear()
+        id = f"r{len(world.server.posts)}"
+        world.server.add("grr", 0.5, ("0", "1"), id=id).update(question=SYSTEM)
+        world.server.current = {"round": id}
+        usages[0].report(value).join()
+        world.now += PERIOD
+        sent = world.server.posts[-1].content[0]
+        return int(value) if flawed and len(world.server.posts) % 4 == 0 else sent
+
+    result = audit(report, [[*"0000"], [*"0101"]], 2.0, calls=400, restart=restart, fresh=True)
+    assert result.audited
+    assert result.violation == flawed
