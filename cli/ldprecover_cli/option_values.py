@@ -1,11 +1,15 @@
 """Reads the values of options: numbers, NAME=VALUE, and the lines of files."""
 
 import math
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from ldprecover_cli.errors import UsageError, file_errors
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def number_or_text(text: str) -> float | str:
@@ -44,6 +48,26 @@ def read_lines(file: Path) -> list[str]:
             return [line.rstrip("\n") for line in lines]
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} must be a text file in UTF-8") from error
+
+
+def duration(text: str) -> timedelta | None:
+    """Return a time as 30m, 36h, 7d or 2w; None for another text."""
+    match = re.fullmatch(r"(\d{1,6})([mhdw])", text)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
+
+
+def closing_time(text: str | None) -> str | None:
+    """Return a time of the clock, or after a duration, with its offset. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        length = duration(text)
+        time = datetime.fromisoformat(text) if length is None else datetime.now(UTC) + length
+        return time.astimezone().isoformat(timespec="seconds")
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"--closes takes a time, as 2030-01-31T18:00, or 7d, not {text!r}"
+        ) from None
 
 
 def support_of(file: Path | None) -> list[float] | None:

@@ -95,6 +95,18 @@ DatasetName = Annotated[
         autocompletion=completion.datasets,
     ),
 ]
+SeriesName = Annotated[
+    str | None,
+    Option(
+        "--series",
+        help="The series to continue or begin: rounds that ask the same, one of them open.",
+        metavar="NAME",
+    ),
+]
+Closes = Annotated[
+    str | None,
+    Option(help="When the server closes it: a time, or after 30m, 36h, 7d or 2w.", metavar="TIME"),
+]
 Column = Annotated[
     str | None,
     Option("--column", help="Column of the file, where it has several.", metavar="NAME"),

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # the list of names is `_MODULES`
     from ldprecover_client.usage import *
 
 _MODULES = {
-    "answers": "Changed Form Frequencies Recovered Round RoundStatus RoundSummary TopItem Verdict",
+    "answers": "Changed Form Frequencies Recovered Round RoundStatus RoundSummary Series TopItem "
+    "Verdict",
     "bulk": "BulkReceipt submit_reports",
     "datasets": "DATASETS Dataset load_dataset load_items",
     "errors": "AccessError AlreadyReportedError ArgumentError CallerError ClientError DatasetError "

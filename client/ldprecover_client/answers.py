@@ -26,6 +26,7 @@ from ldprecover_interface.forms import Form, FormList
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.results import Frequencies, Recovered
 from ldprecover_interface.rounds import Parameters, Round, RoundList, RoundStatus, RoundSummary
+from ldprecover_interface.series import Series
 from ldprecover_interface.verdicts import TopItem, Verdict
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Round",
     "RoundStatus",
     "RoundSummary",
+    "Series",
     "TopItem",
     "Verdict",
 ]
@@ -81,6 +83,11 @@ def read_rounds(answer: HttpResponse) -> tuple[RoundSummary, ...]:
 def read_form(answer: HttpResponse) -> Form:
     """Read a form, the response of opening, showing and closing it."""
     return _checked_form(reader(Form)(answer))
+
+
+def read_opened(answer: HttpResponse) -> RoundStatus | Form:
+    """Read POST /series/{series}/next: a round, or a form."""
+    return read_form(answer) if "assign" in object_in(answer) else read_status(answer)
 
 
 def read_forms(answer: HttpResponse) -> tuple[Form, ...]:

@@ -144,8 +144,8 @@ def plain(text: str) -> str:
 class Call(Generic[T]):
     """One request of the interface.
 
-    `read` parses a response with `status`. A `repeatable` call is idempotent: it may be sent again
-    if its outcome is unknown.
+    `read` parses a response with `status`, or with `status_if_repeated`. A `repeatable` call is
+    idempotent: it may be sent again if its outcome is unknown.
     """
 
     method: str
@@ -153,6 +153,7 @@ class Call(Generic[T]):
     read: Callable[[HttpResponse], T]
     _: KW_ONLY
     status: int = 200
+    status_if_repeated: int | None = None
     content: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     repeatable: bool = True
@@ -165,7 +166,7 @@ class Call(Generic[T]):
         Raises RefusedError for a problem, InvalidAnswerError or InconsistentRoundError for a
         response that does not fit this interface.
         """
-        if answer.status != self.status:
+        if answer.status not in (self.status, self.status_if_repeated):
             problem = problem_in(answer)
             if problem is not None and answer.status >= 400:
                 raise problem

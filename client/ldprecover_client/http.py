@@ -24,6 +24,7 @@ from ldprecover_client.answers import (
     read_form,
     read_forms,
     read_frequencies,
+    read_opened,
     read_parameters,
     read_plan,
     read_recovery,
@@ -59,6 +60,7 @@ from ldprecover_interface.operation import Version
 from ldprecover_interface.plans import Plans
 from ldprecover_interface.results import Frequencies, Recovered
 from ldprecover_interface.rounds import Round, RoundStatus, RoundSummary
+from ldprecover_interface.series import Series
 from ldprecover_interface.submissions import Accepted
 
 MAX_ANSWER_BYTES = 64 << 20
@@ -230,6 +232,8 @@ class Client:
         protocol: str,
         epsilon: float,
         name: str | None = None,
+        series: str | None = None,
+        closes_at: str | None = None,
         question: str | None = None,
         title: str | None = None,
         thanks: str | None = None,
@@ -251,10 +255,14 @@ class Client:
         deleted, or "none". `question`, `title` and `thanks` are plain texts of at most 300
         characters that the survey shows, and `language` is theirs, a BCP 47 tag. `own` has the
         protocol's parameters by name: `hash_range` for olh. A `practice` round may be answered over
-        plain http; only the server of `ldprecover class` opens one.
+        plain http; only the server of `ldprecover class` opens one. A round of a `series` asks the
+        same as the others, and `closes_at` is the time at which the server closes it, such as
+        "2030-01-31T18:00:00+01:00".
         """
         fields = {
             "name": name,
+            "series": series,
+            "closes_at": closes_at,
             "question": question,
             "title": title,
             "thanks": thanks,
@@ -327,6 +335,20 @@ class Client:
     def delete_form(self, reference: str) -> None:
         """Delete a form, its rounds and all their reports (admin)."""
         self._call(Call("DELETE", path_of(reference, base=paths.FORMS), read_nothing, status=204))
+
+    def series(self, reference: str) -> Series:
+        """Return a series by its name: its rounds or forms, and which of them is open."""
+        return self._call(Call("GET", path_of(reference, base=paths.ALL_SERIES), reader(Series)))
+
+    def next(self, series: str, number: int, *, closes_at: str | None = None) -> RoundStatus | Form:
+        """Open a number of a series: close what is open, and copy it (admin).
+
+        The number after the last is opened once: the call may be repeated. Other numbers are
+        refused. `closes_at` is as in `open_round`.
+        """
+        path = path_of(series, paths.NEXT, paths.ALL_SERIES)
+        fields = {"number": number, "closes_at": closes_at}
+        return self._call(post(path, read_opened, fields, status=201, status_if_repeated=200))
 
     def mint_form_tickets(self, reference: str, count: int) -> tuple[str, ...]:
         """Mint tickets of a form that assigns by ticket (admin).

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from ldprecover import RoundExport
-from ldprecover.rounds.parameters import TEXTS
 from ldprecover_server.access.access import create_key as make_key
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.settings import Settings
@@ -64,15 +63,7 @@ def stored_reports(settings: Settings, round: str) -> Iterator[tuple[RoundExport
         parameters = storage.rounds.parameters(stored.seq)
         size = parameters.oracle.summary_size
         tally, reports = storage.segments.tally_and_reports(stored.seq, size)
-        texts = {name: getattr(stored, name) for name in TEXTS}
-        export = RoundExport(
-            round=stored.id,
-            name=stored.name,
-            parameters=parameters,
-            tally=tally,
-            seed=stored.seed,
-            **texts,
-        )
+        export = stored.export(parameters, tally)
         # A reader that stops early must leave its transaction before the database is closed.
         with contextlib.closing(iter(reports)) as pieces:
             yield export, pieces

@@ -25,7 +25,6 @@ from ldprecover_server.errors import (
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import (
     CURRENT,
-    SeriesEntry,
     Storage,
     StoredRound,
     decode_labels,
@@ -118,12 +117,11 @@ class Rounds:
                     raise ParameterError("access must be ticket if tickets assign, and only then")
             except ParameterError as error:
                 raise ParameterError(f"rounds.{i}: {error}") from None
-        id = new_id("F")
+        form = {"id": new_id("F"), "name": new.name, "title": new.title}
         if new.series is not None:
-            form = {"id": id, "name": new.name, "title": new.title}
             return self._storage.series.open(new.series, checked, form, key)
-        name = new.name or f"form-{secrets.token_hex(4)}"
-        return self._storage.forms.open(id, name, new.title, checked, key)
+        form["name"] = new.name or f"form-{secrets.token_hex(4)}"
+        return self._storage.forms.open(form, checked, key)
 
     def open_next(
         self, series: str, number: int, closes_at: str | None, key: str | None = None
@@ -136,12 +134,12 @@ class Rounds:
         opened, is_new = self._storage.series.next(series, number, closes_at, key)
         return [self._remembered(round) for round in opened], is_new
 
-    def series(self, name: str | None = None) -> list[SeriesEntry]:
-        """Return the rounds or forms of a series, the newest first, or those of all series.
+    def series(self, name: str | None = None) -> list[tuple[int, StoredRound]]:
+        """Return the rounds of a series, or of all, each with the last number of its series.
 
         Raises SeriesNotFoundError.
         """
-        return self._storage.series.entries(name)
+        return self._storage.series.read(name)
 
     def in_series(self, round: StoredRound, numbers: range) -> list[StoredRound]:
         """Return the rounds of a round's series with these numbers that exist, in order.
@@ -290,14 +288,7 @@ class Rounds:
         round = self.readable(identifier, key)
         tally = self.tally(round)
         parameters = self._storage.rounds.parameters(round.seq)
-        return RoundExport(
-            round=round.id,
-            name=round.name,
-            parameters=parameters,
-            tally=tally,
-            seed=round.seed,
-            **{name: getattr(round, name) for name in TEXTS},
-        )
+        return round.export(parameters, tally)
 
     def cached(self, identifier: str) -> StoredRound | None:
         """Return a round by id or name from the cache alone.

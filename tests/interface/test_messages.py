@@ -57,9 +57,10 @@ def test_response_ignores_unknown_field() -> None:
 def test_export_of_core_has_the_declared_fields() -> None:
     parameters = RoundParameters("olh", 1.3, ("a", "b", "c"), practice=True)
     tally = Tally(np.array([5, 0, 2]), 10)
-    texts = {"question": "Which?", "title": "Letters", "thanks": "Thanks.", "language": "en"}
+    optional: dict[str, Any] = {"seed": "0f" * 16, "series": "letters", "number": 2}
+    optional |= {"question": "Which?", "title": "Letters", "thanks": "Thanks.", "language": "en"}
     document = RoundExport(
-        round="R1", name="x", parameters=parameters, tally=tally, seed="0f" * 16, **texts
+        round="R1", name="x", parameters=parameters, tally=tally, **optional
     ).to_dict()
     assert document.keys() == Export.model_fields.keys()
     assert json.loads(Export.model_validate(document).to_json()) == document

@@ -1,7 +1,7 @@
 """`round`: rounds on a server, from opening to deletion."""
 
 from ldprecover_cli.grammar import group
-from ldprecover_cli.round import export, open, state
+from ldprecover_cli.round import export, next, open, state
 
 app = group(
     "round",
@@ -13,6 +13,7 @@ app = group(
     Example: ldprecover round open cities --dataset cities --epsilon 0.5
     """,
     open=open.open_round,
+    next=next.open_next,
     list=state.list_rounds,
     show=state.show_round,
     close=state.close_round,

@@ -9,11 +9,12 @@ from ldprecover.sentences import counted
 from ldprecover_cli import completion
 from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError
-from ldprecover_cli.option_values import method_options
+from ldprecover_cli.option_values import closing_time, method_options
 from ldprecover_cli.options import (
     AUTO,
     DEFAULT_URL,
     AsIs,
+    Closes,
     Column,
     DatasetName,
     Encoding,
@@ -25,6 +26,7 @@ from ldprecover_cli.options import (
     Least,
     Question,
     ReadAccess,
+    SeriesName,
     Thanks,
     Title,
     Url,
@@ -70,6 +72,8 @@ def open_round(
     least: Least = 5,
     domain_size: Annotated[int | None, Option(help='Number of items, called "0", "1", ….')] = None,
     users: ExpectedUsers = None,
+    series: SeriesName = None,
+    closes: Closes = None,
     parameter: Annotated[
         list[str] | None,
         Option(
@@ -148,6 +152,8 @@ def open_round(
     with connected(url, key) as client:
         opened = client.open_round(
             name=name,
+            series=series,
+            closes_at=closing_time(closes),
             question=question,
             title=title,
             thanks=thanks,

@@ -4,7 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument
+from typer import Argument, Option
 
 from ldprecover.sentences import counted
 from ldprecover_cli import completion
@@ -22,7 +22,7 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import console, joined, plain_table, print_json
 
 if TYPE_CHECKING:
-    from ldprecover_client import Client, Form, RoundStatus, RoundSummary
+    from ldprecover_client import Client, Form, RoundStatus, RoundSummary, Series
 
 _Own = Annotated[
     str,
@@ -37,7 +37,14 @@ _SHOWN = 40  # characters of a question in a list
 _OTHER_COLUMNS = 84  # characters of a list beside the name
 
 
-def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
+def list_rounds(
+    *,
+    series: Annotated[
+        str | None, Option(help="Only the rounds or forms of a series.", metavar="NAME")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
     """List the rounds of a server, with what their verdicts say of an attack.
 
     The round opened last comes first; it is the current one.
@@ -45,6 +52,9 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     Example: ldprecover round list
     """
     with connected(url) as client:
+        if series is not None:
+            _list_series(client.series(series), json)
+            return
         rounds = client.rounds()
     if json:
         print_json({"rounds": rounds})
@@ -83,6 +93,18 @@ def list_rounds(*, url: Url = DEFAULT_URL, json: Json = False) -> None:
     out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
     if not dated:
         out.print("A wider terminal also shows the time of opening.")
+
+
+def _list_series(series: "Series", json: bool) -> None:
+    if json:
+        print_json(series)
+        return
+    rows = (
+        (str(entry.number), entry.name, entry.state, entry.opened_at[:10], f"{entry.n:,}")
+        for entry in series.entries
+    )
+    columns = ("number", "name", "state", "opened", "reports")
+    console().print(plain_table(*columns, rows=rows, numbers=1))
 
 
 def _shortened(question: str) -> str:

@@ -8,6 +8,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import Any
 
 from ldprecover.errors import ParameterError
@@ -53,7 +54,7 @@ class RoundExport:
     `seed` are the 128 random bits, in hexadecimal digits, that split the reports for certificates.
     The server drew them when it closed the round; None for an open round. `question`, `title` and
     `thanks` are the texts that the round shows, and `language` is theirs; None for one that it does
-    not have.
+    not have. `number` is that of the round in its `series`; None without one.
 
     Raises ParameterError if the tally is over other items, UTF-8 cannot write the id or the
     name, the seed is not 32 small hexadecimal digits, or a text is blank or too long.
@@ -68,14 +69,19 @@ class RoundExport:
     title: str | None = None
     thanks: str | None = None
     language: str | None = None
+    series: str | None = None
+    number: int | None = None
 
     def __post_init__(self) -> None:
         if self.tally.summary.size != self.parameters.oracle.summary_size:
             raise ParameterError(
                 f"counts must be of the {self.parameters.oracle.summary_size} items"
             )
+        place = (type(self.series), type(self.number))
+        if place not in ((str, int), (NoneType, NoneType)):
+            raise ParameterError("the export's series must be a text, with a whole number")
         try:
-            (self.round + self.name).encode()
+            (self.round + self.name + (self.series or "")).encode()
         except UnicodeEncodeError:
             raise ParameterError("the round's id or name holds half a surrogate pair") from None
         if self.seed is not None and not (type(self.seed) is str and _SEED.fullmatch(self.seed)):
@@ -96,15 +102,15 @@ class RoundExport:
         Little-endian: the parameters' digest in ASCII, n as u8, the counts as i8, then id and name,
         each as a u4 length and its UTF-8 bytes. For one with a seed then "seed" in ASCII and its 16
         bytes. For each of question, title, thanks and language that is there then its name and the
-        text, each as a length and UTF-8.
+        text, each as a length and UTF-8; and likewise for its series and, in digits, its number.
         """
         sha = hashlib.sha256(self.parameters.digest.encode("ascii"))
         sha.update(struct.pack("<Q", self.tally.n) + self.tally.to_bytes())
         sha.update(text_bytes(self.round, self.name))
         if self.seed is not None:
             sha.update(b"seed" + bytes.fromhex(self.seed))
-        for name, text in self._texts.items():
-            sha.update(text_bytes(name, text))
+        for name, text in {**self._texts, **self._place}.items():
+            sha.update(text_bytes(name, str(text)))
         return sha.hexdigest()
 
     @property
@@ -112,6 +118,11 @@ class RoundExport:
         """The texts that it has by name."""
         texts = {name: getattr(self, name) for name in TEXTS}
         return {name: text for name, text in texts.items() if text is not None}
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        """Its series and number by name, if it has them."""
+        return {} if self.series is None else {"series": self.series, "number": self.number}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the file."""
@@ -131,6 +142,7 @@ class RoundExport:
             "counts": self.tally.summary.tolist(),
             **({} if self.seed is None else {"seed": self.seed}),
             **self._texts,
+            **self._place,
             "digest": parameters.digest,
             "checksum": self.checksum,
         }
@@ -173,7 +185,7 @@ class RoundExport:
             ),
             tally=Tally(fields["counts"], fields["n"]),
             seed=document.get("seed"),
-            **{name: document.get(name) for name in TEXTS},
+            **{name: document.get(name) for name in (*TEXTS, "series", "number")},
         )
         if document != export.to_dict():
             raise ParameterError("the export was changed: its checksum or a field is another")
@@ -182,9 +194,9 @@ class RoundExport:
     def __add__(self, other: RoundExport) -> RoundExport:
         """Return the export of the reports of both rounds, such as those of two deployments.
 
-        Its id and name join theirs by +, and it has no seed. It keeps a title, thanks and language
-        that both have. Raises ParameterError, with what differs, for rounds with other parameters
-        or another question, and for a round that both contain.
+        Its id and name join theirs by +, and it has no seed. It keeps a title, thanks, language and
+        place in a series that both have. Raises ParameterError, with what differs, for rounds with
+        other parameters or another question, and for a round that both contain.
         """
         differences = self.parameters.differences(other.parameters)
         if self.question != other.question:
@@ -198,12 +210,13 @@ class RoundExport:
         if twice := self._rounds & other._rounds:
             raise ParameterError(f"the reports of the round {min(twice)} would count twice")
         shared = self._texts.items() & other._texts.items()
+        place = self._place if self._place == other._place else {}
         return RoundExport(
             round=f"{self.round}+{other.round}",
             name=self.name if self.name == other.name else f"{self.name}+{other.name}",
             parameters=self.parameters,
             tally=self.tally + other.tally,
-            **dict(shared),
+            **{**dict(shared), **place},
         )
 
     @property

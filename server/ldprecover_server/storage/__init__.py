@@ -7,7 +7,6 @@ from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import for_seconds
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels, new_id
 from ldprecover_server.storage.segments import StoredReports
-from ldprecover_server.storage.series import SeriesEntry
 from ldprecover_server.storage.storage import Storage
 from ldprecover_server.storage.verdicts import ATTACKS, NEAR_CERTAIN, ONCE
 
@@ -22,7 +21,6 @@ __all__ = [
     "Finding",
     "HashedKey",
     "Outcome",
-    "SeriesEntry",
     "Storage",
     "StoredReports",
     "StoredRound",

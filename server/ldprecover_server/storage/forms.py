@@ -26,42 +26,39 @@ class FormStore(Repository):
 
     def open(
         self,
-        id: str,
-        name: str,
-        title: str | None,
+        form: Mapping[str, Any],
         new: Sequence[Mapping[str, Any]],
         key: str | None = None,
     ) -> list[StoredRound]:
         """Open a form with all of its rounds, or nothing; return the rounds.
 
-        `new` has the arguments of `RoundStore.open` for each round, whose default name is that of
-        the form with its number. Raises NameTakenError.
+        `form` has its id, name and title, and `new` the arguments of `RoundStore.open` for each
+        round, whose name may be None: then it is that of the form with the round's number. Raises
+        NameTakenError.
         """
         with self.database.write() as connection:
-            return self.add(connection, key, id, name, title, new)
+            return self.add(connection, key, form, new)
 
     def add(
         self,
         connection: sa.Connection,
         key: str | None,
-        id: str,
-        name: str,
-        title: str | None,
+        form: Mapping[str, Any],
         new: Sequence[Mapping[str, Any]],
     ) -> list[StoredRound]:
         """Open a form, as `open`, in this transaction."""
-        row = {"id": id, "name": name, "title": title, "size": len(new)}
+        name = form["name"]
         insert = self.database.insert(forms).on_conflict_do_nothing(index_elements=["name"])
         # One form at a time: two that wait for names of each other would be a deadlock. The lock is
         # that of no round, as each has a `seq` above 0.
         self.database.block_commits(connection, 0)
-        if connection.scalar(insert.returning(forms.c.seq), row) is None:
+        if connection.scalar(insert.returning(forms.c.seq), {**form, "size": len(new)}) is None:
             raise NameTakenError(f"a form named {name!r} exists")
         for i, each in enumerate(new):
             columns = {**each, "name": each["name"] or f"{name}-{i + 1}"}
-            self.rounds.insert(connection, **columns, form=id, position=i)
+            self.rounds.insert(connection, **columns, form=form["id"], position=i)
         self.rounds.acts.add(connection, key, "open form", name)
-        return find_form(connection, id)
+        return find_form(connection, form["id"])
 
     def find(self, identifier: str) -> list[StoredRound]:
         """Return the rounds of a form in order. Raises FormNotFoundError."""
@@ -84,9 +81,7 @@ class FormStore(Repository):
         """Close all rounds of a form; return them. Raises FormNotFoundError."""
         with self.database.write() as connection:
             form = find_form(connection, identifier)
-            are_closed = [self.rounds.end(connection, round) for round in form]
-            if any(are_closed):
-                self.rounds.acts.add(connection, key, "close form", str(form[0].form_name))
+            self.rounds.end(connection, form, key)
             return find_form(connection, identifier)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from ldprecover.errors import ParameterError
 from ldprecover.protocols import PROTOCOLS, FrequencyOracle, frequency_oracle
 from ldprecover.reports.tally import Tally
-from ldprecover.rounds.parameters import RoundParameters
+from ldprecover.rounds.export import RoundExport
+from ldprecover.rounds.parameters import TEXTS, RoundParameters
 from ldprecover_server.errors import (
     NameTakenError,
     PluginNotLoadedError,
@@ -52,6 +53,7 @@ ROUNDS = (
 )
 """All rounds, with what belongs to them."""
 
+_PLACE = ("series", "number")
 _PARAMETERS = ("protocol", "epsilon", "parameter", "practice")
 
 
@@ -106,6 +108,11 @@ class StoredRound:
         """The round's frequency oracle. Raises PluginNotLoadedError."""
         return oracle_of(self)
 
+    def export(self, parameters: RoundParameters, tally: Tally) -> RoundExport:
+        """Return the round with this tally, to estimate and recover without the server."""
+        columns = {name: getattr(self, name) for name in ("name", "seed", *TEXTS, *_PLACE)}
+        return RoundExport(round=self.id, parameters=parameters, tally=tally, **columns)
+
 
 @dataclass(eq=False)
 class RoundStore(Repository):
@@ -127,15 +134,13 @@ class RoundStore(Repository):
         Raises NameTakenError.
         """
         with self.database.write() as connection:
-            return self.add(connection, key, id, name, parameters, **columns)
+            return self.add(connection, key, id=id, name=name, parameters=parameters, **columns)
 
-    def add(
-        self, connection: sa.Connection, key: str | None, id: str, name: str, *new: Any, **more: Any
-    ) -> StoredRound:
+    def add(self, connection: sa.Connection, key: str | None, **new: Any) -> StoredRound:
         """Open a round, as `open`, in this transaction."""
-        self.insert(connection, id, name, *new, **more)
-        self.acts.add(connection, key, "open round", name)
-        return find_round(connection, id)
+        self.insert(connection, **new)
+        self.acts.add(connection, key, "open round", new["name"])
+        return find_round(connection, new["id"])
 
     def insert(
         self,
@@ -221,9 +226,17 @@ class RoundStore(Repository):
         """Close a round: no later commit adds a report to it."""
         with self.database.write() as connection:
             round = find_round(connection, identifier)
-            if self.end(connection, round):
-                self.acts.add(connection, key, "close round", round.name)
+            self.end(connection, [round], key)
             return find_round(connection, round.id)
+
+    def end(self, connection: sa.Connection, ended: Sequence[StoredRound], key: str | None) -> None:
+        """Close a round, or those of a form, in this transaction."""
+        are_closed = [self._end(connection, round) for round in ended]
+        if any(are_closed):
+            act, subject = "close round", ended[0].name
+            if ended[0].form_name is not None:
+                act, subject = "close form", ended[0].form_name
+            self.acts.add(connection, key, act, subject)
 
     def closing_time(self, closes_at: str | None) -> str | None:
         """Return a time to close in UTC, as it is stored.
@@ -244,16 +257,12 @@ class RoundStore(Repository):
     def close_due(self) -> None:
         """Close the rounds whose time to close has come, those of a form together."""
         is_due = (rounds.c.state == "open") & (rounds.c.closes_at <= self._now())
-        with self.database.read() as connection:
-            query = ROUNDS.where(is_due).order_by(rounds.c.seq)
-            due = [stored_round(row) for row in connection.execute(query)]
-        if due:  # else no write, which would wait for the disk
-            with self.database.write() as connection:
-                for round in due:
-                    self.end(connection, round)
+        with self.database.write() as connection:
+            for row in connection.execute(ROUNDS.where(is_due).order_by(rounds.c.seq)).all():
+                self._end(connection, stored_round(row))
 
-    def end(self, connection: sa.Connection, round: StoredRound) -> bool:
-        """Close a round in this transaction; return False if it is closed."""
+    def _end(self, connection: sa.Connection, round: StoredRound) -> bool:
+        """Close a round, without an act; return False if it is closed."""
         if round.state != "open":
             return False
         # After the last report: nobody may choose reports by the split.

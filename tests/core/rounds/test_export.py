@@ -23,7 +23,12 @@ from ldprecover import (
 def export() -> RoundExport:
     parameters = RoundParameters("olh", 1.3, ("a", "b", "é", "d"))
     return RoundExport(
-        round="R1", name="letters", parameters=parameters, tally=Tally(np.array([5, 0, 2, 3]), 10)
+        round="R1",
+        name="letters",
+        parameters=parameters,
+        tally=Tally(np.array([5, 0, 2, 3]), 10),
+        series="letters",
+        number=3,
     )
 
 
@@ -54,6 +59,8 @@ def test_candidate_costs_match_a_tally(export: RoundExport) -> None:
 CHANGES: list[tuple[str, Any]] = [
     ("round", "R2"),
     ("name", "figures"),
+    ("series", "figures"),
+    ("number", 4),
     ("n", 11),
     ("counts", [4, 0, 2, 3]),
     ("counts", [0, 5, 2, 3]),

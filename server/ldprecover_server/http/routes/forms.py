@@ -43,8 +43,9 @@ async def open_form(request: Request, caller: Admin) -> Response:
     """Open a form: all of its rounds, or none. Each person answers one of them."""
     async with json_body(request, caller, NewForm, caller.services.limits.max_body_bytes) as new:
         open = caller.services.rounds.open_form
-        form = await caller.run(lambda: form_message(caller, open(new, caller.key_name)))
-    return json_response(form, 201, location(request, paths.FORMS, form.id))
+        return await caller.respond(
+            lambda: form_response(request, caller, open(new, caller.key_name))
+        )
 
 
 @router.get(
@@ -109,6 +110,14 @@ async def delete_form(form: FormReference, caller: Admin) -> None:
 async def mint_form_tickets(request: Request, form: FormReference, caller: Admin) -> Response:
     """Mint single-use tickets, one a line; each admits a report to the round that it assigns."""
     return await stream_tickets(request, caller, caller.services.rounds.mint_for_form, form)
+
+
+def form_response(
+    request: Request, caller: Caller, rounds: Sequence[StoredRound], status: int = 201
+) -> Response:
+    """Return a form that was opened, in a response."""
+    form = form_message(caller, rounds)
+    return json_response(form, status, location(request, paths.FORMS, form.id))
 
 
 def form_message(caller: Caller, rounds: Sequence[StoredRound]) -> Form:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
@@ -11,8 +10,7 @@ from starlette.responses import Response
 from ldprecover_interface import paths
 from ldprecover_interface.forms import Form
 from ldprecover_interface.rounds import RoundStatus
-from ldprecover_interface.series import NextNumber, Series, SeriesList
-from ldprecover_interface.series import SeriesEntry as EntryMessage
+from ldprecover_interface.series import NextNumber, Series, SeriesEntry, SeriesList
 from ldprecover_server.errors import (
     InvalidParameterError,
     InvalidRequestError,
@@ -23,9 +21,9 @@ from ldprecover_server.http.bodies import body_schema, json_body
 from ldprecover_server.http.dependencies import Admin, Anyone
 from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response
-from ldprecover_server.http.routes.forms import form_message
+from ldprecover_server.http.routes.forms import form_response
 from ldprecover_server.http.routes.rounds import SMALL, location, round_response
-from ldprecover_server.storage import SeriesEntry
+from ldprecover_server.storage import StoredRound
 
 router = APIRouter(tags=["rounds"])
 
@@ -41,8 +39,8 @@ async def list_series(caller: Anyone) -> Response:
     """List all series with their rounds or forms, without items."""
 
     def read() -> Response:
-        entries = caller.services.rounds.series()
-        groups = itertools.groupby(entries, lambda entry: entry.series)
+        listed = caller.services.rounds.series()
+        groups = itertools.groupby(listed, lambda row: row[1].series)
         series = [_series([*group]) for _, group in groups]
         return json_response(SeriesList.model_construct(series=series))
 
@@ -77,11 +75,9 @@ async def open_next(request: Request, series: SeriesReference, caller: Admin) ->
             series, new.number, new.closes_at, caller.key_name
         )
         status, first = 201 if is_new else 200, rounds[0]
-        if first.form is None:
-            headers = location(request, paths.ROUNDS, first.id)
-            return round_response(caller, first, status, headers)
-        headers = location(request, paths.FORMS, first.form)
-        return json_response(form_message(caller, rounds), status, headers)
+        if first.form is not None:
+            return form_response(request, caller, rounds, status)
+        return round_response(caller, first, status, location(request, paths.ROUNDS, first.id))
 
     async with json_body(request, caller, NextNumber, SMALL) as new:
         response = await caller.respond(open)
@@ -89,13 +85,16 @@ async def open_next(request: Request, series: SeriesReference, caller: Admin) ->
     return response
 
 
-def _series(entries: Sequence[SeriesEntry]) -> Series:
-    newest = entries[0]
+def _series(listed: Sequence[tuple[int, StoredRound]]) -> Series:
+    last, newest = listed[0]
     kind = "round" if newest.form is None else "form"
-    fields: dict[str, Any] = {
-        "series": newest.series,
-        "number": newest.last,
-        "current": {kind: newest.id} if newest.state == "open" else None,
-        f"{kind}s": [EntryMessage.model_construct(**asdict(entry)) for entry in entries],
-    }
-    return Series.model_construct(**fields)
+    entries = []
+    for _, group in itertools.groupby((round for _, round in listed), lambda round: round.number):
+        first, *others = group
+        fields = {name: getattr(first, name) for name in SeriesEntry.model_fields}
+        fields |= {"id": first.form or first.id, "name": first.form_name or first.name}
+        fields["n"] += sum(round.n for round in others)
+        entries.append(SeriesEntry.model_construct(**fields))
+    current = {kind: entries[0].id} if newest.state == "open" else None
+    members: dict[str, Any] = {f"{kind}s": entries}
+    return Series.model_construct(series=newest.series, number=last, current=current, **members)

@@ -23,7 +23,6 @@ from ldprecover_server.storage.database import Database
 from ldprecover_server.storage.encoding import in_round
 from ldprecover_server.storage.rounds import parameters_of
 from ldprecover_server.storage.schema import (
-    NOT_GONE,
     forms,
     labels,
     rounds,
@@ -127,28 +126,20 @@ def _check_forms(connection: sa.Connection) -> Iterator[Finding]:
 
 
 def _check_series(connection: sa.Connection) -> Iterator[Finding]:
-    """Yield the findings of series: they ask the same, up to the last number, one of them open."""
-    last_numbers = {row.name: row.last for row in connection.execute(sa.select(series))}
-    columns = (
-        rounds.c[name] for name in ("series", "number", "position", "state", "digest", "question")
+    """Yield the findings of series: the last number is the greatest, and one number is open."""
+    open_number = sa.case((rounds.c.state == "open", rounds.c.number))
+    query = (
+        sa.select(rounds.c.series, sa.func.max(series.c.last), sa.func.max(rounds.c.number))
+        .add_columns(sa.func.count(open_number.distinct()))
+        .outerjoin_from(rounds, series, series.c.name == rounds.c.series)
+        .where(rounds.c.series.is_not(None))
+        .group_by(rounds.c.series)
     )
-    query = sa.select(*columns).where(rounds.c.series.is_not(None), NOT_GONE)
-    listed = connection.execute(query.order_by(rounds.c.series))
-    for name, group in groupby(listed, lambda row: row.series):
-        members = [*group]
-        greatest = max(row.number for row in members)
-        if greatest > (last := last_numbers.get(name, 0)):
-            yield Finding(f"series {name}", "last number", greatest, last)
-        repeated = len(members) - len({(row.number, row.position) for row in members})
-        if repeated:
-            yield Finding(f"series {name}", "numbers used twice", 0, repeated)
-        n_open = len({row.number for row in members if row.state == "open"})
+    for name, last, greatest, n_open in connection.execute(query):
+        if greatest > (last or 0):
+            yield Finding(f"series {name}", "the last number", greatest, last or 0)
         if n_open > 1:
             yield Finding(f"series {name}", "open rounds or forms, at most", 1, n_open)
-        places = len({row.position for row in members})
-        questions = len({(row.position, row.digest, row.question) for row in members})
-        if questions > places:
-            yield Finding(f"series {name}", "questions with their parameters", places, questions)
 
 
 class _RoundCheck:
