@@ -25,8 +25,8 @@ TARGETS = {
     "commands": 35,
     "settings": 26,
     "problem types": 43,
-    "words in docs/reference/commands.md": 6_300,
-    "words in docs": 51_300,
+    "words in docs/reference/commands.md": 6_500,
+    "words in docs": 52_000,
 }
 HINTS = {
     "ABOVE": "ABOVE passes: it is within 2 % of a target.",

@@ -16,6 +16,7 @@ from ldprecover_experiments.validation import OneOrMore, StrictModel
 class _FormFile(StrictModel):
     owner: ClassVar[str] = "a form"
     name: str = ""
+    series: str = ""
     title: str = ""
     thanks: str = ""
     language: str = ""

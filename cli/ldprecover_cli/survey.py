@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 from typer import Argument, Context, Option
 
-from ldprecover.sentences import counted
+from ldprecover.sentences import counted, repeats_sentence
 from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError, check_new, new_file
 from ldprecover_cli.options import (
@@ -25,6 +25,7 @@ from ldprecover_cli.options import (
     Language,
     Question,
     ReadAccess,
+    SeriesName,
     Thanks,
     Title,
     Url,
@@ -68,6 +69,7 @@ def survey(
     thanks: Thanks = None,
     language: Language = None,
     name: Annotated[str | None, Option(help="Name of the round or form.", metavar="NAME")] = None,
+    series: SeriesName = None,
     column: Column = None,
     encoding: Encoding = "utf-8",
     as_is: AsIs = False,
@@ -109,9 +111,9 @@ def survey(
     noise exceeds the average share. The round cannot be changed later.
 
     A TOML file is a form: each person answers one of its `questions`, tables with question, items,
-    file, column and encoding. Its other keys are name, title, thanks, language, epsilon, users,
-    tickets, shuffle and read_access; the options replace them. With tickets, these assign the
-    questions.
+    file, column and encoding. Its other keys are name, series, title, thanks, language, epsilon,
+    users, tickets, shuffle and read_access; the options replace them. With tickets, these assign
+    the questions.
 
     Example: ldprecover survey products.csv --question "Which of these did you buy last?"
 
@@ -122,6 +124,8 @@ def survey(
     Example: ldprecover survey usage.toml --tickets 5000
 
     Example: ldprecover survey usage.toml --preview
+
+    Example: ldprecover survey lunch.txt --question "How was lunch?" --series lunch
     """
     from ldprecover.planning import plan_form
     from ldprecover_client.http import server_url
@@ -159,6 +163,8 @@ def survey(
         assigned = "the ticket assigns it" if links else "each device draws it, so attackers choose"
         number = counted(len(rounds), "question")
         note(f"Each person answers one of {number}: {assigned}. {gain}")
+    if series is not None:
+        note(repeats_sentence(epsilon))
     if url.startswith("http:"):
         note(
             "Without https only browsers on the server's machine can report: for others give --url "
@@ -180,11 +186,15 @@ def survey(
             survey_page = f"{client.url}/page/survey.html"
             if questions is None:
                 access = "ticket" if links else "open"
-                opened = client.open_round(name=name, title=title, access=access, **rounds[0])
+                opened = client.open_round(
+                    name=name, title=title, access=access, series=series, **rounds[0]
+                )
                 link, mint = f"{survey_page}?round={opened.name}", client.mint_tickets
             else:
                 assign = "ticket" if links else "client"
-                opened = client.open_form(name=name, title=title, assign=assign, rounds=rounds)
+                opened = client.open_form(
+                    name=name, title=title, assign=assign, rounds=rounds, series=series
+                )
                 link, mint = f"{survey_page}?form={opened.name}", client.mint_form_tickets
             if shuffle:
                 link += "&shuffle"

@@ -19,6 +19,7 @@ from ldprecover_cli.options import (
 from ldprecover_cli.output import note
 from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
+from ldprecover_cli.sim.years import Attacked, Beta, Period, Target, Weeks, play
 
 
 def users(
@@ -32,6 +33,11 @@ def users(
     tickets: Tickets = None,
     seed: RunSeed = None,
     wait: Wait = False,
+    weeks: Weeks = None,
+    period: Period = 13,
+    attacked: Attacked = None,
+    target: Target = None,
+    beta: Beta = 0.05,
     url: Url = DEFAULT_URL,
     key: Key = None,
     json: Json = False,
@@ -39,18 +45,37 @@ def users(
     """Send the reports of simulated, honest users.
 
     Their values follow a data set. Without one, every item is equally likely. Each user of a form
-    answers one question, and has its item k with a weight of 1/k.
+    answers one question, and has its item k with a weight of 1/k, as people of a series have.
 
     Example: ldprecover sim users cities --dataset cities --users 100000
 
     Example: ldprecover sim users members --tickets tickets.txt
 
     Example: ldprecover sim users usage --tickets links.csv
+
+    Example: ldprecover sim users plotter --weeks 52 --users 10000 --attacked 20-30 --target PDF
     """
     from ldprecover_client import Form, FormPopulation, Population, load_dataset
 
     if users is None and tickets is None:
         raise UsageError("give the number of genuine users with --users")
+    if weeks is not None:
+        if users is None or dataset or tickets:
+            raise UsageError("--weeks takes --users, and neither --dataset nor --tickets")
+        play(
+            round,
+            url,
+            key,
+            users=users,
+            weeks=weeks,
+            period=period,
+            attacked=attacked,
+            beta=beta,
+            target=target or (),
+            seed=seed,
+            json=json,
+        )
+        return
     if column is not None and dataset is None:
         raise UsageError("--column belongs to --dataset")
     ticket_list = read_tickets(tickets)

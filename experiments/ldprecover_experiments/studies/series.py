@@ -99,7 +99,7 @@ def _calls(tallies: Sequence[Tally]) -> NDArray[np.bool_]:
     """Return whether each item's change from the first half of a year to the second is called."""
     halves = (reduce(add, half) for half in (tallies[:WINDOW], tallies[WINDOW:]))
     words = Changes(_ORACLE, *halves).words(is_attacked=False)
-    return np.array(words) != "not_proven"
+    return np.array([word != "not_proven" for word in words])
 
 
 def _recovered(
