@@ -29,6 +29,7 @@ _HINTS = {
     "invalid-ticket": "give a ticket of this round with --ticket; `ldprecover admin ticket` makes "
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
+    "not-comparable": "--since names another earlier round",
     "not-found": "check --url: it must be the address of the server's page",
     "no-reports": "`ldprecover sim users` makes some",
     "round-of-form": "name the form instead",

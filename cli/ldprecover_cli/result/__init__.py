@@ -1,7 +1,7 @@
 """`result`: what a round found, as reported, corrected and proven."""
 
 from ldprecover_cli.grammar import group
-from ldprecover_cli.result import alarms, certify, frequencies, methods, recover
+from ldprecover_cli.result import alarms, certify, compare, frequencies, methods, recover
 
 app = group(
     "result",
@@ -13,6 +13,7 @@ app = group(
     """,
     frequencies=frequencies.frequencies,
     recover=recover.recover,
+    compare=compare.compare,
     alarms=alarms.alarms,
     certify=certify.certify,
     methods=methods.methods,
