@@ -4,6 +4,7 @@ import { h } from "../dom.js";
 import { number } from "../format.js";
 import { colour, faded, font, isPaper, onTheme, rem } from "./colours.js";
 import { mark } from "./marks.js";
+import { fit, placeTip, steps, stroke, wrapped } from "./pen.js";
 
 const ROW = 26;
 const TALL_ROW = 46; // with the label above the marks
@@ -111,10 +112,7 @@ export function dots(frame, signal) {
     tip.hidden = index === undefined;
     if (tip.hidden) return;
     tip.textContent = what.describeItem(index);
-    const left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
-    const under = event.clientY + 18 + tip.offsetHeight < innerHeight;
-    tip.style.left = `${Math.max(8, left)}px`;
-    tip.style.top = `${event.clientY + (under ? 18 : -12 - tip.offsetHeight)}px`;
+    placeTip(tip, event);
   });
   canvas.addEventListener("mouseleave", () => (tip.hidden = true));
   const observer = new ResizeObserver(soon);
@@ -154,13 +152,6 @@ export function dots(frame, signal) {
     return what && part(first, PICTURE_ROWS, Math.max(600, scroller.clientWidth));
   };
   return draw;
-}
-
-function fit(canvas, width, height, scale = devicePixelRatio || 1) {
-  const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
-  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-  canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
 }
 
 function extent({ series, order, room = 0.03 }) {
@@ -287,13 +278,6 @@ function paint(pen, { what, range, width, height, top, row, axis, isNarrow, line
   stroke(pen, 0, axis - 0.5, width, axis - 0.5);
 }
 
-function stroke(pen, x0, y0, x1, y1) {
-  pen.beginPath();
-  pen.moveTo(x0, y0);
-  pen.lineTo(x1, y1);
-  pen.stroke();
-}
-
 /** Write a note into the first of the places `[from, to]` that is wide enough, over what is there. */
 function annotate(pen, note, places, y) {
   const wide = pen.measureText(note).width;
@@ -314,38 +298,4 @@ function arrow(pen, x, y) {
   pen.lineTo(x, y);
   pen.lineTo(x - 5, y + 4);
   pen.fill();
-}
-
-/** A label in at most this many lines of this width, broken between words; its end may be cut. */
-function wrapped(pen, label, width, lines) {
-  if (lines === 1 || pen.measureText(label).width <= width - 8)
-    return [shortened(pen, label, width)];
-  const words = label.split(" ");
-  let k = words.length - 1;
-  while (k > 0 && pen.measureText(words.slice(0, k).join(" ")).width > width - 8) k -= 1;
-  if (k === 0) return [shortened(pen, label, width)];
-  const rest = shortened(pen, words.slice(k).join(" "), width);
-  return [words.slice(0, k).join(" "), rest];
-}
-
-function shortened(pen, label, width) {
-  if (pen.measureText(label).width <= width - 8) return label;
-  let [low, high] = [0, Math.min(label.length, 80)];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (pen.measureText(`${label.slice(0, middle)}…`).width <= width - 8) low = middle;
-    else high = middle - 1;
-  }
-  return `${label.slice(0, low)}…`;
-}
-
-/** About `most` round numbers within a range. */
-function steps([from, to], most) {
-  const rough = (to - from) / most;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
-  const found = [];
-  for (let k = Math.ceil(from / step); k * step <= to; k++)
-    found.push(Number((k * step).toPrecision(12)));
-  return found;
 }

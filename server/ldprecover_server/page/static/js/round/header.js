@@ -67,6 +67,10 @@ export function header(round, signal) {
         help("epsilon"),
         ` · ${plural(round.items.length, "item")} · `,
         state,
+        round.series && [
+          ` · number ${round.number} of the series `,
+          h("a", { href: link(["series", round.series]) }, round.series),
+        ],
         round.form && [" · one question of the ", formLink(round.form, signal)],
       ),
       !round.form && actionsMenu(() => round, done),

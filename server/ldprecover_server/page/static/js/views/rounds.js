@@ -1,7 +1,7 @@
-// The list of rounds: a row each, with its most frequent item, people, verdict and state. A form is one row.
+// The list of rounds: a row each, with its most frequent item, people, verdict and state. A form or series is one row.
 
 import { formPath, get, hasKey, onKey, poll, roundPath, sentenceOf } from "../api.js";
-import { fill, h, notice } from "../dom.js";
+import { fill, h, notice, svg } from "../dom.js";
 import { count, isolated, number, plural, share, since } from "../format.js";
 import { help } from "../help.js";
 import { link } from "../router.js";
@@ -61,9 +61,12 @@ export function show({ main, signal }) {
 
   let again;
   const draw = (rounds) => {
-    const entries = [...new Set(rounds.map((round) => forms.get(round.form) ?? round))].map(
-      (entry) => (entry.rounds ? summed(entry) : entry),
-    );
+    const series = Map.groupBy(rounds, (round) => round.series);
+    const entryOf = (round) => (round.series ? series.get(round.series) : forms.get(round.form));
+    const entries = [...new Set(rounds.map((round) => entryOf(round) ?? round))].map((entry) => {
+      if (Array.isArray(entry)) return ofSeries(entry);
+      return entry.rounds ? summed(entry) : entry;
+    });
     empty.hidden = rounds.length > 0;
     table.hidden = rounds.length === 0;
     another.hidden = !empty.hidden;
@@ -90,7 +93,7 @@ export function show({ main, signal }) {
 
   /** Update the forms of some rounds; one that is new, or has other rounds as well, is read. */
   async function readForms(rounds) {
-    const parts = Map.groupBy(rounds, (round) => round.form);
+    const parts = Map.groupBy(rounds, (round) => (round.series ? null : round.form));
     parts.delete(null);
     const read = async ([id, part]) => {
       if (forms.get(id)?.rounds.length === part.length) forms.get(id).rounds = part.toReversed();
@@ -138,6 +141,16 @@ export function summed(form) {
   const { state, opened_at, closed_at } = form.rounds[0];
   const n = form.rounds.reduce((sum, round) => sum + round.n, 0);
   return { ...form, state, opened_at, closed_at, n };
+}
+
+/** The row of a series: its last round or form, with all of its rounds that were read, the newest first. */
+function ofSeries(rounds) {
+  const [last] = rounds;
+  const numbers = Map.groupBy(rounds, (round) => round.number);
+  const n = numbers.get(last.number).reduce((sum, round) => sum + round.n, 0);
+  const [name, question] = [last.series, last.form ? null : last.question];
+  const series = { id: `series ${name}`, name, question, isSeries: true, size: numbers.size };
+  return { ...last, ...series, rounds, n };
 }
 
 /** The ε of one report to a form. */
@@ -212,7 +225,8 @@ const topText = (label, value) => `${isolated(label)} ${share(Math.max(0, value)
 function row(first, reader, changed) {
   const cell = (name) => h("td", { role: "cell", class: name });
   const [top, people, verdict, state] = ["top", "people", "verdict", "state"].map(cell);
-  const title = [first.title, first.question].filter(Boolean).join(": ");
+  const kind = first.isSeries && "Series";
+  const title = [kind, first.title, first.question].filter(Boolean).join(": ");
   const actions = h("td", { role: "cell", class: "menu" });
   const self = {
     entry: first,
@@ -223,7 +237,7 @@ function row(first, reader, changed) {
       h(
         "td",
         { role: "cell", class: "name" },
-        h("a", { href: link([first.rounds ? "forms" : "rounds", first.name]) }, first.name),
+        h("a", { href: link([kindOf(first), first.name]) }, first.name),
         title && [" ", h("bdi", { class: "quiet" }, title)],
       ),
       top,
@@ -235,21 +249,45 @@ function row(first, reader, changed) {
     set(entry) {
       self.entry = entry;
       const { rounds, n, verdict: known } = entry;
-      const { text, kind } = rounds ? worst(rounds) : glance(entry, false);
+      const { text, kind } = rounds ? worst(entry) : glance(entry, false);
       self.root.className = `round ${kind}`;
       verdict.textContent = kind ? `● ${text}` : text;
       people.textContent = count(n);
       state.textContent = since(entry);
-      top.textContent = rounds
-        ? `Form of ${plural(rounds.length, "question")}`
-        : known
-          ? verdictTop(known)
-          : reader.text(self);
+      if (entry.isSeries) fill(top, seriesTop(entry));
+      else
+        top.textContent = rounds
+          ? `Form of ${plural(rounds.length, "question")}`
+          : known
+            ? verdictTop(known)
+            : reader.text(self);
     },
   };
-  if (!first.form) actions.append(actionsMenu(() => self.entry, changed));
+  if (!first.form && !first.isSeries) actions.append(actionsMenu(() => self.entry, changed));
   reader.watch(self);
   return self;
+}
+
+function kindOf({ isSeries, rounds }) {
+  if (isSeries) return "series";
+  return rounds ? "forms" : "rounds";
+}
+
+/** The most frequent item of the last verdict of a series, and a line of its shares. */
+function seriesTop({ form, rounds, size }) {
+  const judged = rounds.filter(({ verdict }) => verdict?.top.length);
+  if (form || !judged.length) return plural(size, form ? "form" : "round");
+  const { label, estimate } = judged[0].verdict.top[0];
+  const values = judged.map(({ verdict }) => verdict.top.find((each) => each.label === label));
+  return [sparkline(values.reverse().map((each) => each?.estimate ?? 0)), topText(label, estimate)];
+}
+
+function sparkline(values) {
+  const most = Math.max(...values) || 1;
+  const step = 46 / Math.max(1, values.length - 1);
+  const points = values.map((value, k) => `${1 + k * step},${15 - (14 * value) / most}`);
+  const line = svg("polyline", { points: points.join(" "), fill: "none" });
+  return svg("svg", { class: "spark", viewBox: "0 0 48 16", "aria-hidden": "true" }, line);
 }
 
 /** The most frequent item of a verdict, and those that malicious reports raise. */
@@ -259,13 +297,16 @@ function verdictTop({ top, raised }) {
   return `${topText(top[0].label, top[0].estimate)}${isRaised ? ", raised by fake reports" : ""}`;
 }
 
-/** The worst of the verdicts in a form, among equals that of the most reports, and how many are as bad. */
-function worst(rounds) {
+/** The worst of the verdicts in a form, among equals that of the most reports, and how many are as bad; in a series the
+ * last one unless reports tell of attacks. */
+function worst({ rounds, isSeries }) {
   const all = rounds
     .map((round) => ({ ...glance(round), n: round.n }))
     .sort((a, b) => WORST.indexOf(a.kind) - WORST.indexOf(b.kind) || b.n - a.n);
   const [{ text, kind }] = all;
+  if (isSeries && !["bad", "warn"].includes(kind)) return glance(rounds[0]);
   const like = all.filter((each) => each.kind === kind).length;
+  if (isSeries) return { text: `${text.split(",")[0]} in ${like} of ${all.length} rounds`, kind };
   const where = like < all.length ? `, in ${like} of ${all.length} questions` : "";
   return { text: text + where, kind };
 }
