@@ -59,11 +59,11 @@ Retention = Annotated[
         "round is deleted, or `none`."
     ),
 ]
+_SERIES = "Its series: rounds that ask the same, of which one is open at most."
 ClosesAt = Annotated[
     str | None,
     Field(
-        description="A time to come, with an offset, within a minute after which the server closes "
-        "it. Reports count until it is closed.",
+        description="When the server closes it, within a minute; of a request with an offset.",
         examples=["2030-01-31T18:00:00+01:00"],
     ),
 ]
@@ -175,8 +175,7 @@ class InSeries(Request):
 
     series: Annotated[str, Field(pattern=SERIES_NAME)] | None = Field(
         default=None,
-        description="The series that this continues or begins. The rounds of a series ask the "
-        "same, and at most one is open.",
+        description=_SERIES,
         examples=["usage"],
     )
     closes_at: ClosesAt = None
@@ -287,13 +286,11 @@ class _RoundHead(ShownTexts, OwnParametersMixin):
     form: Reference | None = Field(
         default=None, description="Id of the form that the round belongs to."
     )
-    series: Text | None = Field(default=None, description="The series that it belongs to.")
+    series: Text | None = Field(default=None, description=_SERIES)
     number: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="In its series; that of its form in a form."
     )
-    closes_at: Text | None = Field(
-        default=None, description="When the server closes it, within a minute."
-    )
+    closes_at: ClosesAt = None
     digest: Text = Field(
         description="SHA-256 of protocol, epsilon, hash range, items and, if true, practice."
     )

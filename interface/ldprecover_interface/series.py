@@ -28,7 +28,7 @@ class SeriesEntry(Message):
     state: Literal["open", "closed"]
     n: Count = Field(description="Number of reports counted, in all rounds of a form.")
     opened_at: Text
-    closes_at: Text | None
+    closes_at: ClosesAt
     closed_at: Text | None
 
 
