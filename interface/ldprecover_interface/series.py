@@ -13,8 +13,6 @@ Number = Annotated[int, Field(ge=1)]
 class NextNumber(Request):
     """The number of a series to open."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"number": 13}]})
-
     number: Number = Field(description="The number after the last; the last is opened once.")
     closes_at: ClosesAt = None
 

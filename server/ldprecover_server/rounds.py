@@ -141,13 +141,6 @@ class Rounds:
         """
         return self._storage.series.read(name)
 
-    def in_series(self, round: StoredRound, numbers: range) -> list[StoredRound]:
-        """Return the rounds of a round's series with these numbers that exist, in order.
-
-        Of forms they are the rounds at the round's position.
-        """
-        return self._storage.rounds.in_series(round, numbers)
-
     def close(self, identifier: str, key: str | None = None) -> StoredRound:
         """Close a round to reports.
 
@@ -228,7 +221,7 @@ class Rounds:
         if round.series is None or round.number is None:
             raise ParameterError("window must be 1 for a round that belongs to no series")
         numbers = range(round.number - size + 1, round.number)
-        window = (*self.in_series(round, numbers), round)
+        window = (*self._storage.rounds.in_series(round, numbers), round)
         if any(each.read_access == "key" for each in window):
             self._access.require(key, "analyst")
         return window
@@ -240,7 +233,7 @@ class Rounds:
         """
         if round.series is None or round.number is None:
             return ()
-        earlier = self.in_series(round, range(1, round.number - size + 1))
+        earlier = self._storage.rounds.in_series(round, range(1, round.number - size + 1))
         return self.window(self.readable(earlier[-1].id, key), size, key) if earlier else ()
 
     def since(self, after: Window, since: str | None, size: int, key: str | None) -> Window:
