@@ -134,7 +134,6 @@ def test_rejects_round_that_differs_from_its_series(in_process: InProcess) -> No
         assert problem_of(app.try_open(**ASKED, series=name)) == "invalid-request"
     assert problem_of(app.get("/series/none")) == "series-not-found"
     assert problem_of(try_next(app, "none", 1)) == "series-not-found"
-    assert problem_of(app.post(f"/series/{series}/next", json={"number": 2})) == "unauthorized"
 
 
 def test_deletion_never_frees_a_number(in_process: InProcess) -> None:
@@ -151,7 +150,7 @@ def test_deletion_never_frees_a_number(in_process: InProcess) -> None:
         app.delete_round(f"{series}-{number}")
     assert problem_of(app.get(f"/series/{series}")) == "series-not-found"
     assert problem_of(try_next(app, series, 5)) == "series-not-found"
-    [form] = [try_form(app, series, QUESTIONS).json()]
+    form = try_form(app, series, QUESTIONS).json()
     assert form["rounds"][0]["number"] == 5
     app.request("DELETE", f"/forms/{form['id']}", headers=app.admin)
     assert problem_of(app.get(f"/series/{series}")) == "series-not-found"
@@ -175,7 +174,6 @@ def test_housekeeping_closes_at_the_time(
     closed = app.get(f"/forms/{form['id']}").json()["rounds"]
     closed.append(app.get(f"/rounds/{round['id']}").json())
     assert {(each["state"], each["closed_at"]) for each in closed} == {("closed", time)}
-    assert app.storage.check() == []
 
 
 def test_racing_callers_lose_no_number(in_process: InProcess) -> None:
