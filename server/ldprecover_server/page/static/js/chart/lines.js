@@ -9,7 +9,7 @@ const [LEAST_WIDE, COLUMNS] = [230, [2, 4]]; // of a panel; how many there are i
 const [LINE, PLOT, AXIS, GAP] = [17, 76, 20, 14]; // heights, and the space between panels
 const TICKS = 38; // width of their labels
 const VALUE = 62; // width of the number beside a title
-const DOTS = 40; // points up to which each has a dot
+const DOTS = 40; // points up to which each has a dot, and bad ones a large mark
 
 /**
  * Make the chart in a frame. The returned function draws `{panels, attacked, describePoint(panel, point)}`.
@@ -154,7 +154,7 @@ function paintPlot(pen, { points, colour: name, tick }, area, { range, ends, att
   points.forEach(({ x, y, isBad }, k) => {
     const isLast = k === points.length - 1;
     pen.fillStyle = colour(isBad ? "bad" : name);
-    if (isBad) mark(pen, "raised", place(x), height(y), 0);
+    if (isBad) mark(pen, "raised", place(x), height(y), 0, points.length <= DOTS ? 4 : 2);
     else if (isLast || points.length <= DOTS)
       mark(pen, "dot", place(x), height(y), 0, isLast ? 4 : 2.5);
   });

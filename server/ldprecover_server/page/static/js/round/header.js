@@ -31,6 +31,12 @@ export function actionsMenu(current, done) {
   ]);
 }
 
+/** Of which series a round is, with a link; null without one. */
+export function inSeries({ series, number }) {
+  if (!series) return null;
+  return [` · number ${number} of the series `, h("a", { href: link(["series", series]) }, series)];
+}
+
 /** A link to a round's form, which says its name once that is read. */
 function formLink(id, signal) {
   const form = h("a", { href: link(["forms", id]) }, "form");
@@ -67,10 +73,7 @@ export function header(round, signal) {
         help("epsilon"),
         ` · ${plural(round.items.length, "item")} · `,
         state,
-        round.series && [
-          ` · number ${round.number} of the series `,
-          h("a", { href: link(["series", round.series]) }, round.series),
-        ],
+        inSeries(round),
         round.form && [" · one question of the ", formLink(round.form, signal)],
       ),
       !round.form && actionsMenu(() => round, done),

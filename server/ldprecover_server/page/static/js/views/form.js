@@ -8,7 +8,7 @@ import { help } from "../help.js";
 import { failure } from "../key.js";
 import { go, link, setQuery } from "../router.js";
 import { surveyCard } from "../round/fresh.js";
-import { actionsMenu, asked } from "../round/header.js";
+import { actionsMenu, asked, inSeries } from "../round/header.js";
 import { WIDE, errorBars, isBlurred, itemsChart } from "../round/items.js";
 import { read } from "../round/settings.js";
 import {
@@ -84,6 +84,7 @@ export async function show({ main, path: [id], query, signal }) {
         help("epsilon"),
         " · ",
         state,
+        inSeries(rounds[0]),
       ),
       actionsMenu(() => form, done),
       asked(form),
