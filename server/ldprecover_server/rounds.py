@@ -268,9 +268,8 @@ class Rounds:
 
         Raises RoundNotFoundError for a round that is deleted meanwhile.
         """
-        size = rounds[0].oracle.summary_size
-        tallies = (self._storage.rounds.tally(each.seq, size) for each in rounds)
-        return sum(tallies, Tally.empty(size))
+        seqs = [each.seq for each in rounds]
+        return self._storage.rounds.tally(seqs, rounds[0].oracle.summary_size)
 
     def export(self, identifier: str, key: str | None) -> RoundExport:
         """Return a round with its tally, to estimate and recover without the server.

@@ -276,13 +276,13 @@ class RoundStore(Repository):
             connection.execute(reset.values(due_at=0, verdict=None))
         return is_closed
 
-    def tally(self, seq: int, size: int) -> Tally:
-        """Return a round's tally over all processes; its summary has `size` counts.
+    def tally(self, seqs: Sequence[int], size: int) -> Tally:
+        """Return the tally of rounds over all processes; its summary has `size` counts.
 
         Raises RoundNotFoundError.
         """
         with self.database.read() as connection:
-            return sum_tallies(connection, seq, size)
+            return sum_tallies(connection, seqs, size)
 
 
 def new_id(kind: str) -> str:

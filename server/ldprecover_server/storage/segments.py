@@ -83,7 +83,7 @@ class Segments(Repository):
     def tally_and_reports(self, seq: int, size: int) -> tuple[Tally, StoredReports]:
         """Return a round's tally and its stored reports, both at one moment."""
         with self.database.read() as connection:
-            tally = sum_tallies(connection, seq, size)
+            tally = sum_tallies(connection, [seq], size)
             reports = StoredReports(self.database, seq, _Version.read(connection, seq))
             return tally, reports
 

@@ -5,6 +5,8 @@ number of reports in the same row, so n determines the width. Every commit rewri
 the width takes half the time.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import sqlalchemy as sa
 
@@ -22,6 +24,7 @@ NUMBER_OF_REPORTS = (
 )
 """The number of reports of each round of a query."""
 
+_READ_COUNTS = 1 << 20  # of one statement, of one process
 _NARROW, _WIDE = np.dtype("<u4"), np.dtype("<i8")
 
 
@@ -39,18 +42,22 @@ def _width(n: int) -> np.dtype[np.unsignedinteger | np.signedinteger]:
     return _NARROW if n <= np.iinfo(_NARROW).max else _WIDE
 
 
-def sum_tallies(connection: sa.Connection, seq: int, size: int) -> Tally:
-    """Return a round's tally over all processes; its summary has `size` counts.
+def sum_tallies(connection: sa.Connection, seqs: Sequence[int], size: int) -> Tally:
+    """Return the tally of rounds over all processes; its summary has `size` counts.
 
     Raises RoundNotFoundError and RoundDamagedError.
     """
     # In the same view as its tallies: a round deleted since it was looked up has none.
-    if connection.scalar(sa.select(rounds.c.seq).where(rounds.c.seq == seq, NOT_GONE)) is None:
+    number = sa.select(sa.func.count()).where(rounds.c.seq.in_(seqs), NOT_GONE)
+    if connection.scalar(number) != len(seqs):
         raise RoundNotFoundError("the round was deleted")
-    rows = connection.execute(
-        sa.select(tallies.c.n, tallies.c.counts).where(tallies.c.round == seq)
-    ).all()
+    tally, step = Tally.empty(size), max(1, _READ_COUNTS // size)
     try:
-        return sum((decode_tally(row.counts, row.n) for row in rows), Tally.empty(size))
+        for start in range(0, len(seqs), step):
+            query = sa.select(tallies.c.n, tallies.c.counts)
+            query = query.where(tallies.c.round.in_(seqs[start : start + step]))
+            for row in connection.execute(query):
+                tally += decode_tally(row.counts, row.n)
+        return tally
     except (ParameterError, ValueError) as error:  # the caller's parameters are not at fault
         raise RoundDamagedError("the stored counts do not fit the round") from error

@@ -61,7 +61,7 @@ def test_the_log_is_written_back_beside_the_commits(
         assert commits < 500
         add(claimed, seq, commits)
         commits += 1
-    assert claimed.rounds.tally(seq, 6).n == commits
+    assert claimed.rounds.tally([seq], 6).n == commits
 
 
 def test_log_size_is_bounded_under_constant_writes(
@@ -93,7 +93,7 @@ def test_failed_checkpoint_is_retried(
     done = thread_of(claimed).done
     add(claimed, seq, 2)
     await_checkpoint(claimed, done)
-    assert claimed.rounds.tally(seq, 6).n == 2
+    assert claimed.rounds.tally([seq], 6).n == 2
 
 
 def test_long_reader_keeps_the_log_and_blocks_no_commit(
@@ -110,7 +110,7 @@ def test_long_reader_keeps_the_log_and_blocks_no_commit(
             add(claimed, seq, i)
         await_checkpoint(claimed, done)
         assert connection.scalar(count) == 1
-    assert claimed.rounds.tally(seq, 6).n == 30
+    assert claimed.rounds.tally([seq], 6).n == 30
 
 
 def test_unexpected_error_is_logged_and_work_is_retried(

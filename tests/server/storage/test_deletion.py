@@ -59,7 +59,7 @@ def test_deleted_round_is_gone_before_its_rows(
         lambda: storage.rounds.find(id),
         lambda: storage.rounds.find(f"!{seq}"),
         lambda: storage.rounds.parameters(seq),
-        lambda: storage.rounds.tally(seq, 6),
+        lambda: storage.rounds.tally([seq], 6),
         lambda: storage.segments.tally_and_reports(seq, 6),
         lambda: storage.rounds.close(name),
         lambda: storage.deletion.delete(name),
@@ -77,7 +77,7 @@ def test_deleted_round_is_gone_before_its_rows(
     assert rows_of(storage, seq) == [3, 3, 1, 1]
     assert storage.deletion.delete_rest().done
     assert rows_of(storage, seq) == [0, 0, 0, 0]
-    assert storage.rounds.tally(again.seq, 6).n == 1
+    assert storage.rounds.tally([again.seq], 6).n == 1
 
 
 def test_deleted_round_is_never_the_current_one(

@@ -62,7 +62,7 @@ def test_equal_count_after_failover_is_not_overwritten(
         assert commit(newcomer, seq, name, 3) == [Outcome.STORED]
     assert commit(survivor, seq, "f", 4) == [Outcome.STORED]
     assert commit(newcomer, seq, "g", 5) == [Outcome.STORED]
-    assert survivor.rounds.tally(seq, 6).summary.tolist() == [1, 0, 0, 2, 1, 1]
+    assert survivor.rounds.tally([seq], 6).summary.tolist() == [1, 0, 0, 2, 1, 1]
 
 
 @pytest.mark.postgres
@@ -77,7 +77,7 @@ def test_new_connection_reads_the_tally_again(open_storage: OpenStorage, fresh: 
         connection.execute(sa.update(tallies).values(counts=encode_counts(other)))
     storage.database.engine.dispose()
     commit(storage, seq, "c", 2)
-    assert storage.rounds.tally(seq, 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
+    assert storage.rounds.tally([seq], 6).summary.tolist() == [0, 2, 1, 0, 0, 0]
 
 
 def end_session(storage: Storage) -> None:
@@ -156,7 +156,7 @@ def test_commit_overtaken_by_the_end_of_its_round_stores_nothing(
         assert committing.result(30) == [late]
     assert one.deletion.delete_rest().done
     if end == "close":
-        assert one.rounds.tally(seq, 6).n == 1
+        assert one.rounds.tally([seq], 6).n == 1
     expected = 1 if end == "close" else 0
     assert count_rows(one, segments, segments.c.round == seq) == expected
     assert count_rows(one, submission_keys, in_round(submission_keys.c.key, seq)) == expected

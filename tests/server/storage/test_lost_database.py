@@ -92,7 +92,7 @@ def test_one_statement_commit_notices_a_read_only_server(
         commit(storage, seq, submitted)
     assert session.closed
     assert commit(storage, seq, submitted) == [Outcome.STORED]
-    assert storage.rounds.tally(seq, 6).n == 3
+    assert storage.rounds.tally([seq], 6).n == 3
 
 
 @pytest.mark.postgres
@@ -131,7 +131,7 @@ def test_ended_session_is_noticed_before_or_by_the_commit(
         storage.database.one_statement.begin()
     allow_connections(True)
     assert add(b"f") == [Outcome.STORED]
-    assert storage.rounds.tally(seq, 6).n == 6
+    assert storage.rounds.tally([seq], 6).n == 6
 
 
 @pytest.mark.postgres
@@ -149,7 +149,7 @@ def test_pinned_session_prepares_deallocated_statements_again(
     session.autocommit = False
     assert commit(storage, seq, Submitted(b"c", (1,))) == [Outcome.STORED]
     assert pinned_session(storage) is session
-    assert storage.rounds.tally(seq, 6).n == 3
+    assert storage.rounds.tally([seq], 6).n == 3
 
 
 def pinned_session(storage: Storage) -> Session:

@@ -83,7 +83,7 @@ def test_later_revision_keeps_rounds_and_reports(
         with storage.database.read() as connection:
             notes = connection.exec_driver_sql("SELECT note FROM rounds").scalars().all()
         assert notes == ["none"]
-        assert storage.rounds.tally(seq, 6).n == 1
+        assert storage.rounds.tally([seq], 6).n == 1
         assert commit(storage, seq, SUBMITTED) == [Outcome.DUPLICATE]
 
 

@@ -98,7 +98,7 @@ def test_a_write_that_fails_leaves_nothing(storage: Storage) -> None:
     assert [stored(storage, seq) for seq in (first, second)] == [[1], []]
     for name, item in ((b"c", 3), (b"d", 4)):
         commit(storage, first, Submitted(name, (item,)))
-    assert storage.rounds.tally(first, 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
+    assert storage.rounds.tally([first], 6).summary.tolist() == [0, 1, 0, 1, 1, 0]
     assert commit(storage, second, *torn) == [Outcome.STORED]
 
 
@@ -138,7 +138,7 @@ def test_rounds_of_a_group_share_each_statement(open_storage: OpenStorage, fresh
             assert outcomes == rounds * [[first, Outcome.STORED][: len(names)]]
             numbers.append(len(statements))
         assert {tuple(stored(storage, seq)) for seq in seqs} == {(1, 2, 3)}
-        assert {storage.rounds.tally(seq, 6).n for seq in seqs} == {3}
+        assert {storage.rounds.tally([seq], 6).n for seq in seqs} == {3}
     assert numbers[:3] == numbers[3:]
 
 
@@ -168,7 +168,7 @@ def test_groups_over_the_same_rounds_and_keys_do_not_deadlock(
     for ours, theirs in zip(one, two, strict=True):
         for pair in zip(ours, theirs[::-1], strict=True):
             assert set(pair) == {Outcome.STORED, Outcome.DUPLICATE}
-    assert {storages[0].rounds.tally(seq, 6).n for seq in seqs} == {30}
+    assert {storages[0].rounds.tally([seq], 6).n for seq in seqs} == {30}
 
 
 @pytest.mark.postgres
@@ -185,7 +185,7 @@ def test_tally_inserted_meanwhile_is_added_to(open_storage: OpenStorage, fresh: 
             committing = pool.submit(one.commit, groups)
             wait_for_locks(one, committing)
         assert committing.result(30) == 3 * [[Outcome.STORED]]
-    summaries = [one.rounds.tally(seq, 6).summary.tolist() for seq in seqs]
+    summaries = [one.rounds.tally([seq], 6).summary.tolist() for seq in seqs]
     assert summaries == [[0, 1, 0, 0, 0, n] for n in (0, 2, 0)]
 
 
@@ -204,7 +204,7 @@ def test_largest_group_is_stored_and_found_again(open_storage: OpenStorage, fres
     submissions = [Submitted(i.to_bytes(16, "little"), (i % 6,)) for i in range(size)]
     assert set(commit(storage, seq, *submissions)) == {Outcome.STORED}
     assert set(commit(storage, seq, *submissions)) == {Outcome.DUPLICATE}
-    assert storage.rounds.tally(seq, 6).n == size
+    assert storage.rounds.tally([seq], 6).n == size
 
 
 groups_of_submissions = st.lists(
@@ -249,7 +249,7 @@ def test_any_history_of_a_round_is_that_of_a_dictionary(
         assert commit(storage, seq, *step) == expected
         reports = sorted(item for items in model.values() for item in items)
         assert stored(storage, seq) == reports
-        assert storage.rounds.tally(seq, 6) == Tally.of(
+        assert storage.rounds.tally([seq], 6) == Tally.of(
             PARAMETERS.oracle, np.array(reports, dtype="<u4")
         )
 
@@ -285,7 +285,7 @@ def test_concurrent_change_rolls_the_statement_back(
             wait_for_locks(one, committing)
         assert committing.result(30) == [outcome, Outcome.STORED]
     assert stored(one, seq) == [0, *([1] if conflict == "tally" else []), 2]
-    assert one.rounds.tally(seq, 6).summary.tolist() == summary
+    assert one.rounds.tally([seq], 6).summary.tolist() == summary
 
 
 def test_counts_take_four_bytes_and_eight_from_2_to_the_32(storage: Storage) -> None:
@@ -311,7 +311,7 @@ def test_counts_take_four_bytes_and_eight_from_2_to_the_32(storage: Storage) -> 
     assert counts[0] == bytes(16) + bytes([150, 0, 0, 0, 44, 1, 0, 0])
     assert [len(row) for row in counts] == [24, 24, 24, 48]
     assert counts[3][-8:] == (2**32).to_bytes(8, "little")
-    assert storage.rounds.tally(seq, 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
+    assert storage.rounds.tally([seq], 6) == Tally(np.array([0, 0, 0, 0, 2**31 - 1, 2**32]), 2**32)
 
 
 def test_nothing_stored_tells_who_reported_what_or_when(
