@@ -20,7 +20,6 @@ from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_client.answers import Round
 from ldprecover_client.calls import Call, check_reference, path_of, reader
 from ldprecover_client.errors import (
-    AlreadyReportedError,
     ArgumentError,
     ClientError,
     InvalidAnswerError,
@@ -168,9 +167,7 @@ class Usage:
             if schedule.key is None:
                 question = secrets.choice([*self._questions])
                 reporter = Reporter(self._url, ledger=self._ledger, max_epsilon=self._epsilon)
-                entry, new = reporter._claim(rounds[question], answers[question])
-                if not new:
-                    raise AlreadyReportedError("the ledger has a report to the open round")
+                entry, _ = reporter._claim(rounds[question], answers[question])
                 schedule.key = entry.key
             return self._ledger.entry(schedule.key)
 

@@ -1,10 +1,11 @@
 """A program that answers a series: when it asks, what it sends, and what it never sends twice."""
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from tests.client.conftest import Collector, Send
@@ -114,6 +115,7 @@ def test_answers_once_a_period_at_its_phase(world: World):
     times += [time for time, _ in world.live(usage, PERIOD)]
     world.server.next()
     world.now += 2.7 * PERIOD
+    assert usage.on()
     times += [time for time, _ in world.live(usage, DAY)]
     world.server.next()
     times += [time for time, _ in world.live(usage, PERIOD)]
@@ -173,17 +175,53 @@ def test_off_keeps_phase_and_deletes_the_answer(world: World):
     assert (time - start) / PERIOD == pytest.approx(3.5)
 
 
-def test_off_stops_a_running_process(world: World):
-    """Before each request it looks into the ledger, which another process wrote."""
+@pytest.mark.parametrize(
+    ("place", "action", "reports"),
+    [("forms", "off", 0), ("f1-1", "off", 0), ("f1-1", "preview", 1), ("f1-1", "report", 1)],
+)
+def test_draws_nothing_after_another_process(world: World, place: str, action: str, reports: int):
+    """What that did while this one waited for the form, or for the last round."""
+    calls = []
 
-    def switch_off(request: httpx.Request) -> httpx.Response:
-        if request.url.path.endswith("/parameters"):
-            world.usage().off()
+    def interrupt(request: httpx.Request) -> httpx.Response:
+        if place in request.url.path and not calls:
+            world.now += DAY
+            other = world.usage()
+            calls.append(other.off() if action == "off" else getattr(other, action)(ANSWERS))
+            if action == "report":
+                calls[0].join()
         return world.server(request)
 
-    world.live(world.usage(server=switch_off), PERIOD)
-    assert len(world.server.requests) == 3
-    assert world.ledger.entries() == ()
+    world.live(world.usage(server=interrupt), 6 * DAY)
+    assert calls
+    assert len(world.ledger.entries()) == len({*world.server.sent}) == reports
+    assert place != "forms" or len(world.server.requests) == 2
+
+
+def test_late_process_keeps_the_next_answer(world: World):
+    shown = []
+
+    def finish_first(send: Send) -> httpx.Response:
+        world.now += DAY
+        world.usage().report(ANSWERS).join()
+        world.server.next()
+        shown.append(world.usage().preview(ANSWERS))
+        return send()
+
+    world.server.faults.append(finish_first)
+    world.live(world.usage(), 6 * DAY)
+    assert [world.usage().preview(ANSWERS)] == shown
+    assert (len({*world.server.sent}), world.ledger.spent) == (1, 1.0)
+
+
+def test_answer_ends_with_the_parameters_of_its_series(world: World):
+    answer = world.usage().preview(ANSWERS)
+    assert answer is not None
+    world.server.next(items=(*ITEMS, "d"))
+    sent = {packed for _, packed in world.live(world.usage(), 2 * PERIOD)}
+    assert sent == {entry.packed for entry in world.ledger.entries()}
+    assert [entry.state for entry in world.ledger.entries()] == ["refused", "accepted"]
+    assert world.ledger.entries()[0] == replace(answer, state="refused", reason=ANY)
 
 
 @pytest.mark.parametrize("status", [404, 409, 422, 500, None])
