@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ldprecover.items import label_indices
 from ldprecover.rounds.parameters import RoundParameters
 from ldprecover_client.answers import Round
-from ldprecover_client.calls import Call, check_reference, path_of, reader
+from ldprecover_client.calls import check_reference
 from ldprecover_client.errors import (
     ArgumentError,
     ClientError,
@@ -30,8 +30,6 @@ from ldprecover_client.http import Client, Transport, server_url
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON, Entry, Ledger, Schedule
 from ldprecover_client.reporter import Reporter
 from ldprecover_client.retries import Retries
-from ldprecover_interface import paths
-from ldprecover_interface.series import Series
 
 __all__ = ["Usage"]
 
@@ -188,8 +186,7 @@ class Usage:
     def _rounds(self) -> dict[str | None, Round]:
         """Return the open round of each question. Raises ClientError where none fits."""
         with self._client() as client:
-            path = path_of(self._series, base=paths.ALL_SERIES)
-            current = client._call(Call("GET", path, reader(Series))).current or {}
+            current = client.series(self._series).current or {}
             references = [*current.values()]
             if "form" in current:
                 form = client.form(current["form"])
