@@ -10,9 +10,8 @@ from unittest.mock import ANY
 import pytest
 from tests.client.conftest import Collector, Send
 from tests.client.test_ledger import run_together
-from tests.conftest import ServerProcess
 
-from ldprecover_client import Ledger, Reporter, UnknownItemError, Usage
+from ldprecover_client import Client, Ledger, Reporter, UnknownItemError, Usage
 from ldprecover_client._httpx import httpx
 
 DAY = 86_400.0
@@ -34,24 +33,28 @@ class SeriesCollector(Collector):
     current: dict[str, str] | None = None
     forms: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def next(self, items: tuple[str, ...] = ITEMS, **options: Any) -> None:
-        """Close the form, and open the next one."""
+    def next(self, only: str = "", **options: Any) -> None:
+        """Close the form, and open the next one, with options of all its rounds or of one."""
         for round_ in self.rounds.values():
             round_["state"] = "closed"
         self.number += 1
         id, rounds = f"f{self.number}", []
         for i, question in enumerate((EDITOR, SYSTEM, "Which shell?")):
-            fields = {"protocol": "grr", "epsilon": 0.5, "id": f"{id}-{i}", **options}
-            rounds.append(self.add(items=items, **fields))
-            rounds[-1].update(question=question, form=id)
-        summaries = [{**round_, "verdict": None} for round_ in rounds]
-        self.forms[id] = {"id": id, "name": id, "title": None, "assign": "client"}
-        self.forms[id]["rounds"] = summaries
+            fields: dict[str, Any] = {
+                "protocol": "grr",
+                "epsilon": 0.5,
+                "items": ITEMS,
+                "id": f"{id}-{i}",
+            }
+            rounds.append(self.add(**fields | (options if only in ("", question) else {})))
+            rounds[-1].update({"question": question, "form": id})
+        form = {"id": id, "name": id, "title": None, "assign": "client"}
+        self.forms[id] = {**form, "rounds": [*map(dict, rounds)]}
         self.current = {"form": id}
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         _, place, reference, *_ = request.url.path.split("/")
-        if place == "series":
+        if place == "series" and self.number:
             state = {"series": reference, "number": self.number, "current": self.current}
             return httpx.Response(200, json=state)
         if place == "forms":
@@ -181,7 +184,7 @@ def test_off_keeps_phase_and_deletes_the_answer(world: World):
 )
 def test_draws_nothing_after_another_process(world: World, place: str, action: str, reports: int):
     """What that did while this one waited for the form, or for the last round."""
-    calls = []
+    calls: list[Any] = []
 
     def interrupt(request: httpx.Request) -> httpx.Response:
         if place in request.url.path and not calls:
@@ -286,35 +289,26 @@ def test_silent_at_the_limit(world: World):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "state"),
     [
-        {"items": ("a", "b", "d")},
-        {"epsilon": 0.75},
-        {"access": "ticket"},
-        {"access": "key"},
-        {"question": "Which shell"},
-        {"current": None},
-        {"status": 404},
+        ({"items": ("a", "b", "d")}, {}),
+        ({"epsilon": 0.75}, {}),
+        ({"access": "ticket"}, {}),
+        ({"access": "key"}, {}),
+        ({}, {"current": {"form": "f1"}}),
+        ({}, {"current": None}),
+        ({}, {"number": 0}),
     ],
     ids=str,
 )
-def test_what_does_not_fit_gets_no_answer(world: World, options: dict[str, Any]):
-    """Also if only one of its questions does not."""
-    status, question = options.pop("status", 200), options.pop("question", SYSTEM)
-    current = options.pop("current", {"form": "f2"})
-    world.server.next()
-    round_ = world.server.forms["f2"]["rounds"][1]
-    changed = world.server.add(**{"protocol": "grr", "id": "f2-1", "items": ITEMS, **options})
-    round_["question"] = question
-    changed.update(question=question, form="f2")
-    world.server.current = current
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        is_old = status == 404 and request.url.path.startswith("/series")
-        response = world.server(request)
-        return Collector.problem(404, "not-response") if is_old else response
-
-    usage = world.usage(server=answer)
+def test_what_does_not_fit_gets_no_answer(
+    world: World, options: dict[str, Any], state: dict[str, Any]
+):
+    """One of its questions, none of them, nothing that is open, or a server without series."""
+    world.server.forms["f1"]["rounds"].pop(1)
+    world.server.next(SYSTEM, **options)
+    vars(world.server).update(state)
+    usage = world.usage()
     world.live(usage, 7 * DAY)
     assert usage.preview(ANSWERS) is None
     assert world.server.paths.count("/series/plotter") == 3, "a try a day, and the preview"
@@ -354,24 +348,21 @@ def test_environment_silences(world: World, monkeypatch: pytest.MonkeyPatch, nam
     assert len(world.live(world.usage(), PERIOD)) == 1
 
 
-def test_real_server_counts_a_report_in_the_next_form(
-    world: World, server: ServerProcess, tmp_path: Path
-):
+def test_real_server_counts_a_report_in_the_next_form(world: World, admin: Client):
     """The program is offline while the form is open for which its answer was drawn."""
-    rounds = [
-        {"question": each, "protocol": "oue", "epsilon": 0.5, "items": [*ITEMS, "another"]}
-        for each in (EDITOR, SYSTEM)
-    ]
-    form = {"series": "plotter", "assign": "client", "rounds": rounds}
-    server.post("/forms", json=form, headers=server.admin).raise_for_status()
+    common = {"protocol": "oue", "epsilon": 0.5, "items": [*ITEMS, "another"]}
+    rounds = [{"question": each, **common} for each in (EDITOR, SYSTEM)]
+    admin.open_form(series="plotter", assign="client", rounds=rounds)
     every, clock = timedelta(seconds=PERIOD), lambda: world.now
-    usage = Usage(server.url, "plotter", FORM, every=every, ledger=world.path, clock=clock)
+    usage = Usage(admin.url, "plotter", FORM, every=every, ledger=world.path, clock=clock)
     answer = usage.preview(ANSWERS)
-    assert answer is not None
-    opened = server.post("/series/plotter/next", json={"number": 2}, headers=server.admin).json()
+    opened = admin.next("plotter", 2)
     world.now += PERIOD
     usage.report(ANSWERS).join()
     (entry,) = world.ledger.entries()
-    assert (entry.state, entry.packed, entry.form_id) == ("accepted", answer.packed, opened["id"])
-    stored = server.get(f"/rounds/{entry.round_id}").json()
-    assert (stored["question"], stored["number"], stored["n"]) == (entry.question, 2, 1)
+    assert answer is not None
+    assert (entry.state, entry.form_id) == ("accepted", opened.id)
+    assert (entry.key, entry.packed) == (answer.key, answer.packed)
+    assert [round_.n for round_ in admin.form(opened.id).rounds] == [
+        int(each == entry.question) for each in (EDITOR, SYSTEM)
+    ]
