@@ -47,6 +47,10 @@ def test_series_has_lines_verdicts_and_changes(visitor: Visitor, server: ServerP
         for round in body.get("rounds", []):
             round["verdict"] = verdicts.get(round["name"], round["verdict"])
 
+    server.open_round(name="new-1", series="new")
+    page = visitor.open("#/series/new")
+    expect(page.locator(".lead")).to_have_text("No reports yet.")
+    expect(page.get_by_text("What changed")).to_be_hidden()
     visitor.amend("**/rounds?**", add)
     page = visitor.open("#/rounds")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="cities", exact=True))

@@ -50,12 +50,18 @@ export async function show({ main, path: [name], query, signal }) {
   let compared = {}; // {key, answer, error} of the last comparison
   let isAll = false;
 
-  const head = h("header", { class: "title" });
+  const head = h("header", { class: "title" }, h("h1", {}, name));
   const said = h("div", {});
   const lead = h("p", { class: "lead" });
   const attacks = h("p", {});
   const strip = h("ol", { class: "strip", "aria-label": "Verdicts of the rounds" });
   const changes = h("div", {});
+  const changed = h(
+    "section",
+    { class: "card", hidden: true },
+    h("h2", {}, "What changed"),
+    changes,
+  );
   const chart = frame({
     title: "Share of users by item",
     name: `${name}-series`,
@@ -69,17 +75,9 @@ export async function show({ main, path: [name], query, signal }) {
   });
   chart.plot.after(h("div", { class: "row" }, all));
   document.title = `${name} – LDPRecover`;
-  fill(
-    main,
-    head,
-    said,
-    lead,
-    attacks,
-    strip,
-    h("div", { class: "controls" }, controls),
-    chart.root,
-    h("section", { class: "card" }, h("h2", {}, "What changed"), changes),
-  );
+  chart.root.hidden = true;
+  const fields = h("div", { class: "controls", hidden: true }, controls);
+  fill(main, head, said, lead, attacks, strip, fields, chart.root, changed);
 
   const window = () => settings.window || 1;
   const answerOf = ({ round }) => estimates.get(`${round.id} ${window()}`)?.answer;
@@ -106,8 +104,9 @@ export async function show({ main, path: [name], query, signal }) {
     const before = entries.find((entry) => entry.number === settings.since)?.round;
     const body = { window: window(), since: before?.id ?? null };
     const key = JSON.stringify([last?.id, last?.n, body]);
-    if (!last || compared.key === key) return;
+    if (compared.key === key) return;
     compared = { key };
+    if (!entries.some((entry) => entry.round.n && entry.number <= last.number - window())) return;
     try {
       compared.answer = await post(roundPath(last.id, "changes"), body, { signal });
     } catch (error) {
@@ -135,7 +134,10 @@ export async function show({ main, path: [name], query, signal }) {
     SECONDS,
     signal,
   );
-  onKey(again, signal);
+  onKey(() => {
+    compared = {};
+    again();
+  }, signal);
 
   function showHead() {
     const { round, rounds, ...last } = entries.at(-1);
@@ -171,12 +173,13 @@ export async function show({ main, path: [name], query, signal }) {
 
   function draw() {
     const counted = entries.filter((entry) => answerOf(entry)?.frequencies);
-    chart.root.hidden = !counted.length;
+    chart.root.hidden = fields.hidden = !counted.length;
+    changed.hidden = !compared.answer && !compared.error;
     if (counted.length) drawItems(counted, answerOf(counted.at(-1)));
-    if (compared.answer) {
-      lead.textContent = changesSentence(compared.answer);
-      fill(changes, changesTable(compared.answer, isAll, signal));
-    } else if (compared.error) fill(changes, notice("", sentenceOf(compared.error)));
+    const isEmpty = entries.every((entry) => !entry.round.n);
+    lead.textContent = isEmpty ? "No reports yet." : changesSentence(compared.answer);
+    if (compared.answer) fill(changes, changesTable(compared.answer, isAll, signal));
+    else if (compared.error) fill(changes, notice("", sentenceOf(compared.error)));
   }
 
   function drawItems(counted, { items, frequencies }) {

@@ -31,8 +31,10 @@ const ends = (answer) =>
     ? [answer.certified_lower, answer.certified_upper]
     : [answer.lower, answer.upper];
 
-/** What changed in one sentence. */
-export function changesSentence({ items, changes, words, numbers, since_numbers: before }) {
+/** What changed in one sentence; none without an answer. */
+export function changesSentence(answer) {
+  if (!answer) return "";
+  const { items, changes, words, numbers, since_numbers: before } = answer;
   const moved = byChange(changes, words).filter((i) => words[i] !== "not_proven");
   const texts = moved.slice(0, NAMED).map((i) => {
     const size = signed(Math.abs(changes[i])).slice(1);
