@@ -39,6 +39,7 @@ WITHOUT = {
         "Round",
         "RoundStatus",
         "RoundSummary",
+        "Series",
         "TopItem",
         "Verdict",
     ),
