@@ -22,24 +22,10 @@ from ldprecover_interface.rounds import Items
 from ldprecover_interface.verdicts import Verdict
 
 _COLUMNS = (
-    "changes",
-    "standard_errors",
-    "lower",
-    "upper",
-    "certified_lower",
-    "certified_upper",
-    "words",
-    "proven_up_to",
+    *("changes", "standard_errors", "lower", "upper"),
+    *("certified_lower", "certified_upper", "words", "proven_up_to"),
 )
 Word = Annotated[str, Field(json_schema_extra={"enum": ["rose", "fell", "not_proven"]})]
-WordsFrom = Annotated[
-    str,
-    Field(
-        json_schema_extra={"enum": ["interval", "certificate"]},
-        description="The intervals that decide the words: the certified ones if a verdict is "
-        "`possible` or `near_certain`.",
-    ),
-]
 
 
 class ChangesRequest(Request):
@@ -60,8 +46,16 @@ class ChangesRequest(Request):
     confidence: float = Field(default=0.95, ge=0.5, lt=1, description="Of all intervals together.")
     people: Literal["sample", "same"] = Field(
         default="sample",
-        description="Whether the people of each side are a random sample, or the same in both.",
+        description="Whether the people of each side are a random sample, or the same in both. "
+        "Of a form they are a sample.",
     )
+
+
+class Sides(Message):
+    """The verdicts of what is compared."""
+
+    since: Verdict
+    round: Verdict
 
 
 class Changed(ColumnsMixin, Message):
@@ -79,16 +73,20 @@ class Changed(ColumnsMixin, Message):
     since_numbers: Numbers = Field(default=[])
     n: Count
     since_n: Count
-    verdicts: dict[str, Verdict] = Field(
-        description="Of `since` and `round`: of all reports of the side, or of one round of its "
-        "window that is `near_certain` to be attacked."
+    verdicts: Sides = Field(
+        description="Of all reports of a side, or of one round of its window that is "
+        "`near_certain` to be attacked."
     )
     malicious_share: float = Field(
         description="Of the certified intervals: the assumed share, or a larger one that a side "
         "proves."
     )
     confidence: float
-    words_from: WordsFrom
+    words_from: str = Field(
+        json_schema_extra={"enum": ["interval", "certificate"]},
+        description="The intervals that decide the words: the certified ones if a verdict is "
+        "`possible` or `near_certain`.",
+    )
     items: Items
     changes: Annotated[Column, Field(description="Differences of the unbiased estimates.")]
     standard_errors: Column

@@ -115,7 +115,7 @@ def certify(
             confidence=confidence,
             questions=questions,
             reports=reports,
-            **({"window": window} if window > 1 else {}),
+            window=window,
         )
     if json:
         print_json(result)

@@ -100,7 +100,7 @@ def recover(
                 options=options,
                 history=history or [],
                 canaries=canary or [],
-                **({"window": window} if window > 1 else {}),
+                window=window,
             )
 
         form, results = results_of(client, chosen.reference, recovered, of_one)

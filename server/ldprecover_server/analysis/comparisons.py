@@ -1,6 +1,5 @@
 """Comparisons of two windows of rounds: the verdicts of both, and then the changes."""
 
-import math
 from functools import partial
 from typing import Any
 
@@ -9,7 +8,6 @@ from ldprecover_interface.changes import ChangesRequest
 from ldprecover_interface.verdicts import Verdict
 from ldprecover_server.analysis import tasks
 from ldprecover_server.analysis.analyses import Analyses, Analysis, AnalysisCaller
-from ldprecover_server.analysis.tasks import ChangesResult
 from ldprecover_server.analysis.verdicts import verdict_of
 from ldprecover_server.rounds import Window
 from ldprecover_server.storage import NEAR_CERTAIN
@@ -22,34 +20,21 @@ async def compare(
     request: ChangesRequest,
     caller: AnalysisCaller,
 ) -> dict[str, Any]:
-    """Return the computed fields of `Changed`. Raises as `Analyses.run` does."""
+    """Return fields of `Changed`: all but names and numbers. Raises as `Analyses.run` does."""
     if request.people == "same" and after[-1].form is not None:
         raise ParameterError("people must be sample for a form: each answers a question by chance")
     sides = {"since": before, "round": after}
     verdicts = {name: await _verdict(analyses, side, caller) for name, side in sides.items()}
     is_attacked = any(each.attack in ("possible", NEAR_CERTAIN) for each in verdicts.values())
-    compute = partial(
-        tasks.changes,
-        is_attacked=is_attacked,
-        malicious_share=request.malicious_share,
-        confidence=request.confidence,
-        people=request.people,
-    )
+    options = request.model_dump(include={"malicious_share", "confidence", "people"})
+    compute = partial(tasks.changes, is_attacked=is_attacked, **options)
 
-    def look_up(window: Window, is_complete: bool) -> Analysis[ChangesResult]:
-        return Analysis(compute, ChangesResult, window, reads=False, history=[before])
+    def look_up(window: Window, is_complete: bool) -> Analysis[dict[str, Any]]:
+        return Analysis(compute, dict[str, Any], window, reads=False, history=[before])
 
-    result = await analyses.run(after, caller, look_up)
-    columns = {
-        name: [None if math.isnan(number) else number for number in column.tolist()]
-        for name, column in result.columns.items()
-    }
-    return {
-        "n": result.n,
-        "since_n": result.since_n,
-        "malicious_share": result.malicious_share,
-        **columns,
-        "words": result.words,
+    fields = await analyses.run(after, caller, look_up)
+    return fields | {
+        "confidence": request.confidence,
         "verdicts": verdicts,
         "words_from": "certificate" if is_attacked else "interval",
     }

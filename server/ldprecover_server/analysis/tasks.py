@@ -1,5 +1,6 @@
 """The functions that workers run, and their results, packed and unpacked alike on both sides."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,18 +10,17 @@ import msgspec
 import numpy as np
 
 from ldprecover.certificate import certify
-from ldprecover.changes import Changes, Word
+from ldprecover.changes import Changes
 from ldprecover.evidence.alarms import DEFAULT_RATE, Alarm, raise_alarms
 from ldprecover.protocols import FrequencyOracle
 from ldprecover.recovery import Recovery, RecoveryRequest, recover_tally
 from ldprecover.reports import ReportSource
 from ldprecover.reports.tally import Tally
-from ldprecover.types import FloatArray
 
 T = TypeVar("T")
 
-_CHANGES = (
-    *("changes", "standard_errors", "proven_up_to"),
+_COLUMNS = (
+    *("changes", "standard_errors"),
     *("lower", "upper", "certified_lower", "certified_upper"),
 )
 _ARRAY = 1
@@ -66,20 +66,6 @@ class VerdictResult:
     least_malicious_share: float
 
 
-@dataclass(frozen=True, eq=False)
-class ChangesResult:
-    """The changes from `since_n` reports to `n`: words and columns of `Changes` by name.
-
-    The certified intervals are at the `malicious_share`.
-    """
-
-    n: int
-    since_n: int
-    malicious_share: float
-    words: list[Word]
-    columns: dict[str, FloatArray]
-
-
 def alarms(
     oracle: FrequencyOracle,
     tally: Tally,
@@ -113,17 +99,21 @@ def changes(
     history: Sequence[tuple[FrequencyOracle, Tally]],
     is_attacked: bool,
     **options: Any,
-) -> ChangesResult:
-    """Return the changes since the tally in `history`; `options` are those of `Changes`."""
+) -> dict[str, Any]:
+    """Return the changes since the tally in `history`, as fields of the interface's `Changed`.
+
+    `options` are those of `Changes`.
+    """
     ((_, before),) = history
     result = Changes(oracle, before, tally, **options)
-    return ChangesResult(
-        n=tally.n,
-        since_n=before.n,
-        malicious_share=result.assumed_share,
-        words=list(result.words(is_attacked=is_attacked)),
-        columns={name: getattr(result, name) for name in _CHANGES},
-    )
+    columns = {name: getattr(result, name).tolist() for name in _COLUMNS}
+    return columns | {
+        "n": tally.n,
+        "since_n": before.n,
+        "malicious_share": result.assumed_share,
+        "words": result.words(is_attacked=is_attacked),
+        "proven_up_to": [None if math.isnan(x) else x for x in result.proven_up_to.tolist()],
+    }
 
 
 def pack(result: object) -> bytes:

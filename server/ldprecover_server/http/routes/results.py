@@ -46,9 +46,6 @@ router = APIRouter(tags=["results"])
 round_router = APIRouter(prefix=paths.ROUND, tags=["results"])
 """The routes that need a round in the path."""
 
-Fields = dict[str, Any]
-"""Fields of a message by name."""
-
 _OTHER_BYTES = 4096 + 160 * MAX_HISTORY  # of a request beside its columns
 _NUMBER_BYTES = 26  # of one JSON number at most, with comma and space
 
@@ -90,14 +87,15 @@ async def get_frequencies(
         chosen = rounds.window(stored, window, caller.key)
         tally = rounds.tally(*chosen)
         # A window only loses rounds, and their tallies only grow, so these numbers name both.
-        parts = [stored.id, *([window, len(chosen)] if window > 1 else []), tally.n]
-        etag = f'W/"{"-".join(map(str, [*parts, *([] if form == "json" else [form])]))}"'
+        suffix = "" if form == "json" else f"-{form}"
+        etag = f'W/"{stored.id}-{tally.n}-{len(chosen)}{suffix}"'
         headers = {"ETag": etag, "Cache-Control": "no-cache"}
         if unchanged := not_modified(request, headers):
             return unchanged
         with caller.services.limits.write(stored.oracle.domain_size):
-            context = _context(chosen, window)
-            response = _write_frequencies(stored, rounds.labels(stored), tally, context, form)
+            message = _frequencies(stored, rounds.labels(stored), tally)
+            _add_numbers(message, chosen, window)
+            response = _write_frequencies(stored, rounds.labels(stored), message, form)
         response.headers.update(headers)
         return response
 
@@ -105,20 +103,19 @@ async def get_frequencies(
 
 
 def _write_frequencies(
-    round: StoredRound, labels: bytes, tally: Tally, context: Fields, form: Format
+    round: StoredRound, labels: bytes, message: Frequencies, form: Format
 ) -> Response:
-    message = _frequencies(round, labels, tally, context)
     if form != "json":
         message.items = decode_labels(labels)
         return _columns_as_csv(f"frequencies-{round.id}", message.columns, form)
     return json_response(message, labels=labels)
 
 
-def _frequencies(round: StoredRound, labels: bytes, tally: Tally, context: Fields) -> Frequencies:
+def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies:
     oracle = round.oracle
     questions = round.form_size or 1
     estimates = Estimates.of(oracle, tally, questions=questions) if tally.n else None
-    optional = dict(context)
+    optional: dict[str, Any] = _question(round)
     if estimates and (notes := estimates.notes):
         optional["notes"] = notes
     if labels == _NUMBERS and oracle.traits.one_item:  # as `is_for_numbers`, without parameters
@@ -140,17 +137,14 @@ def _frequencies(round: StoredRound, labels: bytes, tally: Tally, context: Field
     )
 
 
-def _context(window: WindowRounds, size: int) -> Fields:
-    """Return the question of a round, if it has one, and the numbers of its window."""
-    question = window[-1].question
-    return _numbers(window, size) | ({} if question is None else {"question": question})
+def _question(round: StoredRound) -> dict[str, Any]:
+    return {} if round.question is None else {"question": round.question}
 
 
-def _numbers(window: WindowRounds, size: int) -> Fields:
-    """Return the size of a window and the numbers of its rounds; nothing without a series."""
-    if window[-1].series is None:
-        return {}
-    return {"window": size, "numbers": [each.number for each in window]}
+def _add_numbers(message: Any, window: WindowRounds, size: int) -> None:
+    """Add the size of a window and the numbers of its rounds, if they are of a series."""
+    if window[-1].series is not None:
+        message.window, message.numbers = size, [each.number for each in window]
 
 
 def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: Format) -> Response:
@@ -242,7 +236,7 @@ async def _recover(
 
     def write(labels: bytes) -> Response:
         items = decode_labels(labels)
-        fields = recovery.to_dict(items) | _context(window, request.window)
+        fields = recovery.to_dict(items) | _question(round)
         if "method" not in request.model_fields_set:
             fields["notes"].append(_NO_METHOD)
         if (conclusions := fields["conclusions"]) is not None:
@@ -250,6 +244,7 @@ async def _recover(
         message = Recovered.model_construct(
             round=round.id, items=[], malicious_model=request.malicious_model, **fields
         )
+        _add_numbers(message, window, request.window)
         if form != "json":
             message.items = items
             return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
@@ -308,8 +303,7 @@ async def _certify(
     def write(labels: bytes) -> Response:
         items = decode_labels(labels)
         message = certified(round.id, result, items)
-        for name, value in _numbers(window, request.window).items():
-            setattr(message, name, value)
+        _add_numbers(message, window, request.window)
         if form == "json":
             message.items = []
             return json_response(message, labels=labels)
@@ -348,25 +342,18 @@ async def compare_rounds(
 async def _compare(
     round: StoredRound, caller: Caller, request: ChangesRequest, form: Format
 ) -> Response:
-    services = caller.services
-    window = await _window(round, caller, request.window)
-    since = await caller.run(
-        services.rounds.since, window, request.since, request.window, caller.key
-    )
-    comparison = await compare(services.analyses, since, window, request, caller)
-    context = _context(window, request.window)
-    if earlier := _numbers(since, request.window):
-        context["since_numbers"] = earlier["numbers"]
+    services, size = caller.services, request.window
+    window = await _window(round, caller, size)
+    since = await caller.run(services.rounds.since, window, request.since, size, caller.key)
+    fields = await compare(services.analyses, since, window, request, caller)
 
     def write(labels: bytes) -> Response:
-        message = Changed.model_construct(
-            round=round.id,
-            since=since[-1].id,
-            items=[],
-            confidence=request.confidence,
-            **comparison,
-            **context,
+        message: Any = Changed.model_construct(
+            round=round.id, since=since[-1].id, items=[], **fields, **_question(round)
         )
+        _add_numbers(message, window, size)
+        if since[-1].series is not None:
+            message.since_numbers = [each.number for each in since]
         if form != "json":
             message.items = decode_labels(labels)
             return _columns_as_csv(f"changes-{round.id}", message.columns, form)
