@@ -45,6 +45,8 @@ def open_next(
             newest = listed.entries[0]
             if age and datetime.now(UTC) - datetime.fromisoformat(newest.opened_at) < age:
                 note(f"{newest.name} is younger than {after}: nothing is done.")
+                if json:
+                    print_json(newest)
                 return
             number = listed.number + 1
         opened = client.next(series, number, closes_at=closing_time(closes))

@@ -16,6 +16,7 @@ def test_next_round_opens_after_a_time(on_server: Run, server: ServerProcess, na
     assert timedelta(days=2) - timedelta(minutes=5) < closes_in < timedelta(days=2, minutes=5)
     waiting = on_server(f"round next {name} --after 6d").succeeds()
     assert (waiting.out, waiting.err) == ("", f"{name}-1 is younger than 6d: nothing is done.\n")
+    assert on_server(f"round next {name} --after 6d --json").json["id"] == first["id"]
     opened = on_server(f"round next {name} --closes 2100-01-31T18:00+01:00").succeeds()
     assert opened.out.splitlines() == [
         f"Number 2 of {name} is {name}-2, and open.",
