@@ -60,7 +60,7 @@ class Usage:
     asks for a larger epsilon (1 by default), or takes tickets or keys gets no answer. `limit` is
     the largest sum of epsilon over all reports of `ledger`, a file (default: that of `Ledger`).
     `transport` and `clock` replace the network and `time.time`. Raises ParameterError for arguments
-    that no report can have.
+    that no report can have, and what reading the file raises.
     """
 
     def __init__(

@@ -189,6 +189,7 @@ def test_draws_nothing_after_another_process(world: World, place: str, action: s
     def interrupt(request: httpx.Request) -> httpx.Response:
         if place in request.url.path and not calls:
             world.now += DAY
+            world.server.next()
             other = world.usage()
             calls.append(other.off() if action == "off" else getattr(other, action)(ANSWERS))
             if action == "report":
@@ -214,6 +215,7 @@ def test_late_process_keeps_the_next_answer(world: World):
     world.server.faults.append(finish_first)
     world.live(world.usage(), 6 * DAY)
     assert [world.usage().preview(ANSWERS)] == shown
+    assert world.ledger.pending() == ()
     assert (len({*world.server.sent}), world.ledger.spent) == (1, 1.0)
 
 
@@ -260,7 +262,7 @@ def test_crash_repeats_the_bytes(world: World, has_arrived: bool):
     world.server.faults.append(crash)
     world.live(world.usage(), 6 * DAY)
     world.server.next()
-    world.live(world.usage(), 3 * DAY)
+    world.live(world.usage(), DAY)
     assert len({*world.server.sent}) == len(world.server.stored) == 1
     (entry,) = world.ledger.entries()
     assert (entry.state, entry.form_id) == ("accepted", "f1" if has_arrived else "f2")

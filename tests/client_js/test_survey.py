@@ -534,3 +534,26 @@ def test_page_over_plain_http_reports_to_practice_rounds(visitor: Visitor) -> No
     assert reports in ([b"\0\0\0\0"], [b"\1\0\0\0"])
     page.reload()
     says(page, REFUSED)
+
+
+def test_pages_share_one_answer_to_a_series(
+    visitor: Visitor, service: ServerProcess, site: str
+) -> None:
+    """Four pages of one browser; the first answer of a period of a second is due immediately."""
+    fields: dict[str, Any] = {"protocol": "grr", "epsilon": 1.0, "items": ["a", "b", "c"]}
+    opened = service.open_round(**fields, series="plotter", question="Which system?")
+    program = """async (url) => {
+        const { Usage } = await import("/ldprecover.js");
+        const form = { question: "Which system?", items: ["b", "a"] };
+        window.usage = new Usage(url, "plotter", form, { every: 1 / 86400, clock: () => 1e12 });
+    }"""
+    pages = [visitor.open(site) for _ in range(4)]
+    for page in pages:
+        page.evaluate(program, service.url)
+    for page in pages:
+        page.evaluate("() => { window.answered = usage.report('a'); }")
+    for page in pages:
+        page.evaluate("() => window.answered")
+    assert service.frequencies(opened["id"])["n"] == 1
+    assert "accepted" in pages[0].evaluate("() => usage.log()")
+    assert visitor.wrong == []
