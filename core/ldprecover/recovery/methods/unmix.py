@@ -135,7 +135,10 @@ def _recover(inputs: RecoveryInputs) -> Recovery:
         notes.append(_SEVERAL)
     unclear = [item for item, probability in estimates.suspects.items() if not probability]
     if is_proven and unclear:
-        notes.append(f"{SHARED} {indices_named(unclear)}: raised or framed.")
+        # A set and all other items tell the same of the reports: the fewer items are named.
+        others = [item for item in range(oracle.domain_size) if item not in unclear]
+        named = min(others or unclear, unclear, key=len)
+        notes.append(f"{SHARED} {indices_named(named)}: raised or framed.")
     conclusions = Conclusions(
         standard_deviations=unmixed.sd,
         lower=np.maximum(unmixed.lower - of_item, 0.0),
