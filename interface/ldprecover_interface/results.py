@@ -176,7 +176,7 @@ class RecoveryQuery(Request):
         max_length=MAX_HISTORY,
         description="Ids or names of closed rounds over the same items that are known to be clean; "
         f"or `{WINDOW_BEFORE}`, all rounds of the last window of the series that ends before this "
-        "one, with their reports summed.",
+        "one, summed. It is refused if an attack on one of them is near certain.",
     )
     canaries: Annotated[list[str | int], Field(fail_fast=True)] = Field(
         default=[],

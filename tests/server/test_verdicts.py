@@ -97,6 +97,24 @@ def verdict_of(app: InProcess, id: str, **options: Any) -> Any:
     return verdict
 
 
+def test_window_with_an_attacked_round_has_its_verdict(start: Start) -> None:
+    """No recovery takes it for clean."""
+    app = start()
+    closed_round(app, series="usage", malicious=300)
+    for number in (2, 3, 4):
+        closed_round(app, series="usage", name=f"usage-{number}")
+    compute(app)
+    answer = app.post("/rounds/usage-4/changes", json={"window": 2}).json()
+    since = answer["verdicts"]["since"]
+    assert (since["attack"], since["reports"]) == ("near_certain", N + 300)
+    assert answer["verdicts"]["round"]["reports"] == 2 * N
+    assert answer["words_from"] == "certificate"
+    body = {"method": "unmix", "window": 2, "history": ["window before"]}
+    response = app.post("/rounds/usage-4/recover", json=body)
+    assert problem_of(response) == "invalid-parameter"
+    assert "usage-1 is near certain" in response.json()["detail"]
+
+
 @pytest.mark.both
 def test_verdict_has_the_conclusions_of_auto(start: Start) -> None:
     app = start()

@@ -34,6 +34,7 @@ from ldprecover.recovery import (
 from ldprecover.reports.tally import Tally
 from ldprecover_interface import results
 from ldprecover_interface.certificates import CertificateRequest
+from ldprecover_interface.verdicts import Verdict
 from ldprecover_server.analysis import tasks
 from ldprecover_server.analysis.tasks import (
     AlarmsResult,
@@ -50,7 +51,7 @@ from ldprecover_server.errors import (
 )
 from ldprecover_server.limits import Cache
 from ldprecover_server.rounds import Rounds, Window
-from ldprecover_server.storage import Storage, StoredRound
+from ldprecover_server.storage import NEAR_CERTAIN, Storage, StoredRound
 
 Source = Literal["counts", "tally", "reports"]
 """The input of a recovery: the counts, the tally in place of the reports, or the stored reports."""
@@ -75,6 +76,11 @@ def source_of(method: Method, oracle: FrequencyOracle, is_complete: bool) -> Sou
     if "reports" in method.needs or (is_complete and "reports" in method.better_with):
         return "tally" if oracle.traits.histogram else "reports"
     return "counts"
+
+
+def stored_verdict(round: StoredRound) -> Verdict | None:
+    """Return the verdict that was stored with a round when it was read."""
+    return None if round.verdict is None else Verdict.model_validate_json(round.verdict)
 
 
 class AnalysisCaller(Protocol):
@@ -431,6 +437,12 @@ class Analyses:
                 before = self.rounds.window_before(round, query.window, key)
                 if not sum(each.n for each in before):
                     raise ParameterError("history: no round with reports is before the window")
+                for each in before:
+                    verdict = stored_verdict(each)
+                    if verdict and verdict.attack == NEAR_CERTAIN:
+                        raise ParameterError(
+                            f"history: an attack on {each.name} is near certain; name clean rounds"
+                        )
                 history.append(tuple(each for each in before if each.seq not in taken))
                 taken.update(each.seq for each in before)
                 continue

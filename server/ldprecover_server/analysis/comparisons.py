@@ -7,7 +7,7 @@ from ldprecover.errors import ParameterError
 from ldprecover_interface.changes import ChangesRequest
 from ldprecover_interface.verdicts import Verdict
 from ldprecover_server.analysis import tasks
-from ldprecover_server.analysis.analyses import Analyses, Analysis, AnalysisCaller
+from ldprecover_server.analysis.analyses import Analyses, Analysis, AnalysisCaller, stored_verdict
 from ldprecover_server.analysis.verdicts import verdict_of
 from ldprecover_server.rounds import Window
 from ldprecover_server.storage import NEAR_CERTAIN
@@ -44,7 +44,7 @@ async def _verdict(analyses: Analyses, window: Window, caller: AnalysisCaller) -
     """Return the verdict of all reports of a window, or of its round with a near certain attack."""
     n = sum(each.n for each in window)
     for each in window:
-        stored = Verdict.model_validate_json(each.verdict) if each.verdict else None
+        stored = stored_verdict(each)
         if stored and (stored.attack == NEAR_CERTAIN or stored.reports == n):
             return stored
     result = await analyses.run(window, caller, analyses.look_up_verdict)
