@@ -109,6 +109,7 @@ def test_window_with_an_attacked_round_has_its_verdict(start: Start) -> None:
     assert (since["attack"], since["reports"]) == ("near_certain", N + 300)
     assert answer["verdicts"]["round"]["reports"] == 2 * N
     assert answer["words_from"] == "certificate"
+    assert app.post("/rounds/usage-4/recover", json=AUTO | {"window": 2}).json()["n"] == 2 * N
     body = {"method": "unmix", "window": 2, "history": ["window before"]}
     response = app.post("/rounds/usage-4/recover", json=body)
     assert problem_of(response) == "invalid-parameter"
