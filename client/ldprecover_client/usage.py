@@ -96,7 +96,8 @@ class Usage:
         form, due or not; nothing else.
         """
         thread = Thread(target=self._try, args=(self._report, self._checked(answers)), daemon=True)
-        thread.start()
+        with suppress(RuntimeError):  # while the interpreter ends no thread begins
+            thread.start()
         return thread
 
     def preview(self, answers: Answers) -> Entry | None:
@@ -262,7 +263,7 @@ class Usage:
             if not isinstance(value, str) or value not in label_indices(items, [value]):
                 # The message has no question: it may be a value.
                 raise UnknownItemError("give a label of the form for each of its questions alone")
-        return answers
+        return dict(answers)
 
 
 def _is_silenced() -> bool:
