@@ -55,10 +55,10 @@ class Usage:
         usage = Usage(url, "plotter", form)
         usage.report("Linux")
 
-    A period is of `every`. `form` is the TOML file that opened the series, its dictionary, or one
-    question with its `epsilon`. A round or form that lacks one of its questions or items,
-    asks for a larger epsilon (1 by default), or takes tickets or keys gets no answer. `limit` is
-    the largest sum of epsilon over all reports of `ledger`, a file (default: that of `Ledger`).
+    `every` is the period. `form` is the TOML file that opened the series, its dictionary, or one
+    question with its `epsilon`. A round or form that lacks one of its questions or items, asks for
+    a larger epsilon (1 by default), or takes tickets or keys gets no answer. `limit` is the largest
+    sum of epsilon over all reports of `ledger`, a file (default: that of `Ledger`).
     `transport` and `clock` replace the network and `time.time`. Raises ParameterError for arguments
     that no report can have, and what reading the file raises.
     """
