@@ -153,8 +153,8 @@ def _show_series(
     for columns, table in shown:
         _print_table(name, columns, table, top)
     console().print(
-        "+ and - mark a proven rise and fall since the column before. The intervals of all "
-        f"{number} comparisons hold together with {100 * (1 - _ERROR):.0f} %."
+        "+ and - mark a proven rise and fall since the column before. The intervals of "
+        f"{counted(number, 'comparison')} hold together with {100 * (1 - _ERROR):.0f} %."
     )
 
 
@@ -177,7 +177,8 @@ def _print_table(
     name: str, columns: Sequence["Frequencies"], changes: Sequence["Changed"], top: int
 ) -> None:
     out, first = console(), columns[0]
-    out.print(f"{plain(name)}: percent of the reports, by number in the series")
+    rounds = "" if first.window == 1 else f" of {first.window} rounds each"
+    out.print(f"{plain(name)}: percent of the reports{rounds}, by number in the series")
     print_question(out, first.question)
     steps = changes[: len(columns) - 1]
     verdicts = [steps[0].verdicts.since, *(step.verdicts.round for step in steps)]

@@ -121,9 +121,10 @@ def test_series_is_a_table_whose_intervals_hold_together(
     name = series_of(server, *4 * [BEFORE], *3 * [AFTER], n=1_500)
     result = on_server(f"result compare --series {name} --window 2 -o {tmp_path / 'x.csv'}")
     lines = result.succeeds().out.splitlines()
+    assert lines[0].endswith(" of 2 rounds each, by number in the series")
     assert lines[1].split() == ["item", "3", "5", "7", "since", "3"]
     assert [line.split()[-1] for line in lines[2:6] if line[0] in "ad"] == ["rose", "fell"]
-    assert "The intervals of all 3 comparisons hold together with 95 %." in result.words
+    assert "The intervals of 3 comparisons hold together with 95 %." in result.words
     changes = on_server(f"result compare --series {name} --window 2 --json").json["changes"]
     numbers = [(each["since_numbers"][-1], each["numbers"][-1]) for each in changes]
     assert numbers == [(3, 5), (5, 7), (3, 7)]
@@ -143,4 +144,4 @@ def test_series_of_forms_has_a_table_for_each_question(
     result = on_server(f"result compare --series {name}").succeeds()
     assert "Which 0?" in result.out
     assert "Which 1?" in result.out
-    assert "all 2 comparisons" in result.words
+    assert "of 2 comparisons" in result.words
