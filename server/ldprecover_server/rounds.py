@@ -252,7 +252,10 @@ class Rounds:
         before = self.window(self.readable(since, key), size, key)
         first = before[-1]
         if first.seq >= after[0].seq:
-            raise NotComparableError(f"{first.name} is not before {round.name} and its window")
+            raise NotComparableError(
+                f"{first.name} is not before the window of {round.name}: they overlap, or it is "
+                "the later one"
+            )
         parameters = [self._storage.rounds.parameters(each.seq) for each in (first, round)]
         differences = parameters[0].differences(parameters[1])
         if first.question != round.question:
