@@ -94,7 +94,9 @@ def play(
             for each, panel in zip(rounds, panels, strict=True):
                 oracle, values = each.parameters.oracle, next(panel).values
                 reports = oracle.perturb(values, rng)
-                targets = [*label_indices(each.parameters.items, target).values()]
+                items = each.parameters.items
+                indices = [label_indices(items, [label]).get(label) for label in target]
+                targets = [index for index in indices if index is not None]
                 m = malicious_users(len(values), beta) if targets and first <= week <= last else 0
                 if m:
                     reports = np.concatenate([reports, MGA(targets).reports(oracle, m, rng)])

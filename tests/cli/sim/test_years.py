@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Run
+from tests.conftest import ServerProcess
 
 FORM = """
 series = "{}"
@@ -17,7 +18,9 @@ items = ["PDF", "SVG", "PNG"]
 """
 
 
-def test_year_of_a_round_and_of_a_form_goes_on_from_the_open_one(on_server: Run, name: str) -> None:
+def test_year_of_a_round_and_of_a_form_goes_on_from_the_open_one(
+    on_server: Run, server: ServerProcess, name: str
+) -> None:
     items = "--item soup --item cake --item tea"
     on_server(f"round open --series {name} --epsilon 2 {items}").succeeds()
     line = f"sim users {name} --weeks 4 --users 60 --period 2 --beta 0.5 --attacked 2-3"
@@ -28,6 +31,8 @@ def test_year_of_a_round_and_of_a_form_goes_on_from_the_open_one(on_server: Run,
     ]
     assert sum(numbers) == 120 + played["malicious"]
     assert sum(numbers[1:3]) == 2 * played["malicious"]  # as many as genuine ones, in two rounds
+    attacked = [server.frequencies(f"{name}-{number}")["counts"] for number in (2, 3)]
+    assert sum(counts[2] for counts in attacked) >= played["malicious"]  # all of them are for tea
     assert (
         "20 answers of 20 people"
         in on_server(f"sim users {name} --weeks 1 --users 20 --period 1").out
