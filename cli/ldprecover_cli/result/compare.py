@@ -116,6 +116,8 @@ def _show_changes(result: "Changed", title: str, top: int, since: str | None) ->
     if result.words_from == "certificate":
         share = percent(result.malicious_share)
         condition = f"if at most {share} of the reports of each side are malicious"
+    elif "cannot_be_seen" in (result.verdicts.round.attack, result.verdicts.since.attack):
+        condition += "; these reports could not show it"
     out.print(f"All intervals hold together with {percent(result.confidence)}, {condition}.")
 
 
@@ -154,7 +156,8 @@ def _show_series(
         _print_table(name, columns, table, top)
     console().print(
         "+ and - mark a proven rise and fall since the column before. The intervals of "
-        f"{counted(number, 'comparison')} hold together with {100 * (1 - _ERROR):.0f} %."
+        f"{counted(number, 'comparison')} hold together with {100 * (1 - _ERROR):.0f} %, if no "
+        "report of a round without a named attack is malicious."
     )
 
 

@@ -105,6 +105,7 @@ def test_form_is_compared_question_by_question(on_server: Run, server: ServerPro
     result = on_server(f"result compare {name}-2").succeeds()
     assert "Which 0?" in result.out
     assert f"{name}-2-2: 0 reports" in result.words
+    assert "no report is malicious; these reports could not show it" in result.words
     error = on_server(f"result compare {name}-2 --since {name}-1-1").fails(2)
     assert error.startswith("--since is for one question")
 
@@ -124,7 +125,7 @@ def test_series_is_a_table_whose_intervals_hold_together(
     assert lines[0].endswith(" of 2 rounds each, by number in the series")
     assert lines[1].split() == ["item", "3", "5", "7", "since", "3"]
     assert [line.split()[-1] for line in lines[2:6] if line[0] in "ad"] == ["rose", "fell"]
-    assert "The intervals of 3 comparisons hold together with 95 %." in result.words
+    assert "The intervals of 3 comparisons hold together with 95 %, if no report" in result.words
     changes = on_server(f"result compare --series {name} --window 2 --json").json["changes"]
     numbers = [(each["since_numbers"][-1], each["numbers"][-1]) for each in changes]
     assert numbers == [(3, 5), (5, 7), (3, 7)]
