@@ -159,16 +159,16 @@ class Changes:
     def proven_up_to(self) -> FloatArray:
         """The largest share of malicious reports at which each item's change is certified.
 
-        It is rounded down to 2^-20, and NaN where none is. It may be chosen after the fact, since
-        the intervals nest.
+        It is rounded down to 2^-20, of many items to d times 2^-28, and NaN where none is. It may
+        be chosen after the fact, since the intervals nest.
         """
         signs = cache(lambda step: _signs(*self._certified(step / _STEPS)))
         first = math.ceil(self._least_share * _STEPS)
         shares = np.full(self.oracle.domain_size, math.nan)
+        steps = range(first, _STEPS, 1 + self.oracle.domain_size // 256)
         for item in np.flatnonzero(signs(first)):
-            steps = range(first, _STEPS)
             shares[item] = bisect_left(steps, True, key=lambda step: not signs(step)[item]) - 1
-        return (shares + first) / _STEPS
+        return (shares * steps.step + first) / _STEPS
 
 
 def _signs(lower: FloatArray, upper: FloatArray) -> Int64Array:

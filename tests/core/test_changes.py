@@ -87,6 +87,21 @@ def test_a_change_is_certified_up_to_its_share_and_no_further() -> None:
     assert (at, beyond) == ("fell", "not_proven")
 
 
+def test_a_change_of_many_items_is_certified_in_coarser_steps() -> None:
+    oracle = frequency_oracle("grr", 8.0, 1_000)
+    before, after = (np.append(share, np.full(999, (1 - share) / 999)) for share in (0.4, 0.3))
+    rounds = [
+        Tally(np.round(50_000 * (oracle.q + (oracle.p - oracle.q) * f)).astype(int), 50_000)
+        for f in (before, after)
+    ]
+    share = Changes(oracle, *rounds).proven_up_to[0]
+    at, beyond = (
+        Changes(oracle, *rounds, malicious_share=share + more).words(is_attacked=True)[0]
+        for more in (0, 2.0**-18)
+    )
+    assert (at, beyond) == ("fell", "not_proven")
+
+
 def test_certified_ends_take_the_share_that_a_round_proves(rng: np.random.Generator) -> None:
     users = np.array(AFTER) * 80_000
     poisoned = tally_sampler(ORACLE).honest_tally(users.astype(np.int64), rng) + Tally(

@@ -134,3 +134,5 @@ def test_rounds_that_cannot_be_compared_are_named(in_process: InProcess) -> None
     assert f"{name}-4" in response.json()["detail"]
     response = in_process.post(f"/rounds/{name}-3/changes", json={"malicious_share": 1})
     assert problem_of(response) == "invalid-request"
+    response = in_process.post(f"/rounds/{name}-3/changes", json={"confidence": 1 - 2**-53})
+    assert problem_of(response) == "invalid-parameter"

@@ -164,7 +164,7 @@ def test_housekeeping_closes_at_the_time(
         assert app.try_open(**ASKED, closes_at=wrong).status_code == 422
     assert try_form(app, next(_names), [{**QUESTIONS[0], "closes_at": time}]).status_code == 422
     round = open_round(app, closes_at=time)
-    form = try_form(app, next(_names), QUESTIONS, closes_at=time.replace("+00:00", "Z")).json()
+    form = try_form(app, next(_names), QUESTIONS, closes_at=time.replace("+00:00", "z")).json()
     assert {each["closes_at"] for each in form["rounds"]} == {time}
     housekeeping = Housekeeping(app.storage)
     housekeeping.once()

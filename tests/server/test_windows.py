@@ -177,3 +177,7 @@ def test_window_of_a_forms_round_has_those_at_its_position(in_process: InProcess
     assert (answer["counts"], answer["numbers"]) == ([11, 11], [1, 2])
     changes = asked(app, f"{form['rounds'][1]['id']}/changes")
     assert (changes["n"], changes["question"]) == (11, "Which of 1?")
+    single = app.open_round(domain_size=2, question="Which of 1?")
+    body = {"since": form["rounds"][1]["id"], "people": "same"}
+    refused = app.post(f"/rounds/{single}/changes", json=body)
+    assert "people must be sample for a form" in refused.json()["detail"]

@@ -111,7 +111,7 @@ def two_sided_quantile(confidence: float) -> float:
     """
     if not 0 < check_real("confidence", confidence, 0, 1) < 1:
         raise ParameterError("confidence must be between 0 and 1")
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 def noise_note(frequencies: FloatArray, standard_errors: FloatArray) -> str | None:

@@ -21,7 +21,7 @@ async def compare(
     caller: AnalysisCaller,
 ) -> dict[str, Any]:
     """Return fields of `Changed`: all but names and numbers. Raises as `Analyses.run` does."""
-    if request.people == "same" and after[-1].form is not None:
+    if request.people == "same" and (before[-1].form or after[-1].form):
         raise ParameterError("people must be sample for a form: each answers a question by chance")
     sides = {"since": before, "round": after}
     verdicts = {name: await _verdict(analyses, side, caller) for name, side in sides.items()}

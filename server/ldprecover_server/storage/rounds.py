@@ -246,7 +246,7 @@ class RoundStore(Repository):
         if closes_at is None:
             return None
         with suppress(ValueError, OverflowError):
-            time = datetime.fromisoformat(closes_at)
+            time = datetime.fromisoformat(closes_at.upper())
             if time.tzinfo is not None and time > self.clock():
                 return time.astimezone(UTC).isoformat(timespec="seconds")
         raise ParameterError(
