@@ -53,8 +53,6 @@ def test_javascript_package_is_of_this_version_and_repository() -> None:
     assert manifest["repository"]["url"] == f"git+{repository}.git"
     assert (ROOT / manifest["repository"]["directory"] / "package.json").exists()
     assert manifest["homepage"].startswith(repository)
-    assert manifest["keywords"]
-    assert manifest["engines"] == {"node": ">=18"}
 
 
 def test_a_release_is_published_without_a_stored_secret() -> None:
@@ -62,14 +60,6 @@ def test_a_release_is_published_without_a_stored_secret() -> None:
     assert WORKFLOW["jobs"]["publish"]["permissions"] == {"id-token": "write"}
     assert WORKFLOW["jobs"]["image"]["permissions"] == {"contents": "read", "packages": "write"}
     assert "secrets." not in (WORKFLOWS / "release.yml").read_text()
-
-
-def test_an_image_of_two_architectures_says_what_it_is_made_of() -> None:
-    image = WORKFLOW["jobs"]["image"]
-    assert image["needs"] == "build"
-    push = image["steps"][-1]["with"]
-    assert push["platforms"] == "linux/amd64,linux/arm64"
-    assert (push["push"], push["sbom"], push["provenance"]) == (True, True, "mode=max")
 
 
 def test_every_action_is_pinned_by_its_commit() -> None:

@@ -1,20 +1,13 @@
 """The table of public names is true, and the pages use public names alone."""
 
-from importlib import import_module
+import re
 
 import pytest
 from tests.docs.markdown import PAGES, ROOT, Page
 from tests.docs.public_names import ALL, imports, public_names, rows
+from tests.docs.surface import SNAPSHOT, mark, surface
 
 PYTHON = sorted((ROOT / "docs" / "reference" / "python").glob("*.md"))
-
-
-@pytest.mark.parametrize("module", public_names())
-def test_every_public_name_exists(module: str) -> None:
-    names = public_names()[module]
-    assert names
-    for name in names:
-        assert hasattr(import_module(module), name), name
 
 
 def test_every_package_has_its_row() -> None:
@@ -61,3 +54,13 @@ def test_examples_import_public_names(page: Page) -> None:
             for module, name in imports(block.text):
                 assert module in public, module
                 assert not name or name in public[module], f"{module}.{name}"
+
+
+def test_public_surface_is_its_snapshot() -> None:
+    snapshot = SNAPSHOT.read_text(encoding="utf-8").splitlines()
+    assert surface() == snapshot, "run python -m tests.docs.surface"
+
+
+def test_changelog_has_the_mark_of_the_snapshot() -> None:
+    newest = re.findall("<!-- surface .* -->", Page(ROOT / "CHANGELOG.md").text)[0]
+    assert newest == mark(), f"say what changes below {mark()}"
