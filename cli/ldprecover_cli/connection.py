@@ -1,7 +1,7 @@
 """The client of the server that a command names, and its errors for people."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -69,8 +69,10 @@ def connected_to(
     """
     with connected(url, key, scope=scope) as client:
         reference, name = round, round
-        if round == CURRENT and (summaries := client.rounds()):
-            reference, name = summaries[0].id, summaries[0].name
+        if round == CURRENT:
+            for newest in (each for each in client.rounds() if each.form is None):
+                reference, name = newest.id, newest.name
+                break
         yield client, ChosenRound(reference, titled(name, round))
 
 
@@ -101,9 +103,14 @@ def titled(name: str, reference: str) -> str:
 
 def _missing_message(client: "Client", name: str) -> str:
     """Return the message for a name that no round has, or no form."""
+    from ldprecover_client.errors import RefusedError
+
     forms = {form.name: form for form in client.forms()}
     if form := forms.get(name):
         return f"{plain(name)} is a form: name one of its rounds, such as {form.rounds[0].name}"
+    with suppress(RefusedError):
+        newest = client.series(name).entries[0]
+        return f"{plain(name)} is a series: name one of its rounds, such as {newest.name}"
     near = close_to(name, [*(round.name for round in client.rounds()), *forms])
     hint = near or "`ldprecover round list` shows all rounds"
     return f"no round or form is called {quoted(name)}: {hint}"

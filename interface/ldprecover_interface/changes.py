@@ -130,7 +130,7 @@ class Changed(ColumnsMixin, Message):
         word, share = self.words[item], self.proven_up_to[item]
         if word == "not_proven":
             return f"no change proven: {between}"
-        stands = "certified at no share of fakes"
+        stands = "holds only without fakes"
         if share is not None:
             stands = f"certified up to {percent(share, DOWN)} of fakes"
         return f"{word} by {_points(self.changes[item])[1:]} points: {between}; {stands}"

@@ -36,11 +36,8 @@ from ldprecover_cli.result.questions import results_of, show_results
 from ldprecover_cli.result.table_files import TableFile, check_table_file, columns_of, write_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ldprecover_client import Changed, Client, Frequencies
 
-    from ldprecover_client import Changed, Client, Frequencies, Verdict
-
-_LAST = 8  # rounds or windows of a table
 _ERROR = 0.05  # of all intervals of all tables
 _MARKS = {"rose": "+", "fell": "-", "not_proven": " "}
 
@@ -61,6 +58,9 @@ def compare(
         str | None,
         Option(help="In place of a round: the last rounds of this series.", metavar="SERIES"),
     ] = None,
+    last: Annotated[
+        int, Option(min=2, help="With --series: the number of rounds, or of windows.")
+    ] = 12,
     top: Top = 20,
     output: TableFile = None,
     url: Url = DEFAULT_URL,
@@ -84,7 +84,7 @@ def compare(
         if since or round != CURRENT:
             raise UsageError("give a round to compare, or --series, not both")
         with connected(url, key, scope="analyst") as client:
-            _show_series(client, series, window, top=top, output=output, json=json)
+            _show_series(client, series, window, last=last, top=top, output=output, json=json)
         return
     with connected_to(round, url, key) as (client, target):
         changes = partial(client.changes, since=since, window=window)
@@ -104,7 +104,7 @@ def _show_changes(result: "Changed", title: str, top: int, since: str | None) ->
         (title, result.verdicts.round, result.numbers),
         (earlier, result.verdicts.since, result.since_numbers),
     ):
-        _print_attack(out, name, verdict)
+        out.print(plain(f"{name}: {verdict.sentences[0]}"))
         print_window(out, result.window, numbers)
     # What is proven comes first, since no change is larger than 1.
     order = abs(result.changes) + [word != "not_proven" for word in result.words]
@@ -116,26 +116,25 @@ def _show_changes(result: "Changed", title: str, top: int, since: str | None) ->
     if result.words_from == "certificate":
         share = percent(result.malicious_share)
         condition = f"if at most {share} of the reports of each side are malicious"
-    elif "cannot_be_seen" in (result.verdicts.round.attack, result.verdicts.since.attack):
-        condition += "; these reports could not show it"
     out.print(f"All intervals hold together with {percent(result.confidence)}, {condition}.")
 
 
-def _print_attack(out: "Console", name: str, verdict: "Verdict") -> None:
-    """Print what a verdict says of an attack, if it sees one."""
-    if verdict.attack in ("possible", "near_certain"):
-        out.print(plain(f"{name}: {verdict.sentences[0]}"))
-
-
 def _show_series(
-    client: "Client", name: str, window: int, *, top: int, output: Path | None, json: bool
+    client: "Client",
+    name: str,
+    window: int,
+    *,
+    last: int,
+    top: int,
+    output: Path | None,
+    json: bool,
 ) -> None:
     """Show the last rounds, or windows that do not overlap, of each question of a series.
 
     Each is compared with the one before and with the first: 2T - 3 comparisons of T rounds. Rounds
     without reports are left out. Raises CommandError for fewer than two.
     """
-    questions = _questions(client, name, window)
+    questions = _questions(client, name, window, last)
     number = len(questions) * (2 * len(questions[0]) - 3)
     shown, changes = [], list["Changed"]()
     for rounds in questions:
@@ -156,21 +155,22 @@ def _show_series(
         _print_table(name, columns, table, top)
     console().print(
         "+ and - mark a proven rise and fall since the column before. The intervals of "
-        f"{counted(number, 'comparison')} hold together with {100 * (1 - _ERROR):.0f} %, if no "
-        "report of a round without a named attack is malicious."
+        f"{counted(number, 'comparison')} hold together with {100 * (1 - _ERROR):.0f} %. "
+        "Where no attack is named above, they hold only without malicious reports."
     )
 
 
-def _questions(client: "Client", name: str, window: int) -> list[Sequence[str]]:
-    """Return the ids of the rounds to show for each question, the oldest first."""
-    series, ids, last = client.series(name), list[str](), math.inf
+def _questions(client: "Client", name: str, window: int, last: int) -> list[Sequence[str]]:
+    """Return the ids of the last rounds with reports for each question, the oldest first."""
+    series, ids, latest = client.series(name), list[str](), math.inf
     for entry in series.entries:
-        if entry.n and window <= entry.number <= last:
+        if entry.n and window <= entry.number <= latest:
             ids.insert(0, entry.id)
-            last = entry.number - window
-    ids = ids[-_LAST:]
+            latest = entry.number - window
+    ids = ids[-last:]
     if len(ids) < 2:
-        raise CommandError(f"the series {name} has no two rounds with reports to compare")
+        rounds = "rounds" if window == 1 else f"windows of {window} rounds"
+        raise CommandError(f"the series {name} has no two {rounds} with reports to compare")
     if not series.forms:
         return [ids]
     return list(zip(*([round.id for round in client.form(id).rounds] for id in ids), strict=True))
@@ -186,7 +186,8 @@ def _print_table(
     steps = changes[: len(columns) - 1]
     verdicts = [steps[0].verdicts.since, *(step.verdicts.round for step in steps)]
     for column, verdict in zip(columns, verdicts, strict=True):
-        _print_attack(out, f"Number {column.numbers[-1]}", verdict)
+        if verdict.attack in ("possible", "near_certain"):
+            out.print(plain(f"Number {column.numbers[-1]}: {verdict.sentences[0]}"))
     words = [["not_proven"] * len(first.items), *(step.words for step in steps)]
     shares: list[Any] = [column.frequencies for column in columns]
     rows = (

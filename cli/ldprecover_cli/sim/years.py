@@ -20,7 +20,7 @@ Weeks = Annotated[
         min=1,
         max=520,
         help="Play a series: open this many rounds one after the other, for people who answer once "
-        "a period, change, leave and come. Takes an admin key.",
+        "a period, change, leave and come. Another run plays more rounds. Takes an admin key.",
     ),
 ]
 Period = Annotated[int, Option(min=1, help="With --weeks: the rounds of a person's period.")]

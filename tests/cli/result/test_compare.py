@@ -56,7 +56,8 @@ def test_what_changed_is_said_in_sentences_with_the_proven_first(
     result = on_server(f"result compare {name}-2 -o {tmp_path / 'x.csv'}").succeeds()
     lines = result.out.splitlines()
     assert lines[0] == f"{name}-2 since number 1: 4,000 and 4,000 reports"
-    rows = [line.split(maxsplit=1) for line in lines[1:5]]
+    assert lines[1].startswith(f"{name}-2: No attack of a visible kind seen")
+    rows = [line.split(maxsplit=1) for line in lines if line.split()[0] in ITEMS]
     assert {(label, words.split()[0]) for label, words in rows[:2]} == {
         ("a", "fell"),
         ("d", "rose"),
@@ -101,11 +102,13 @@ def test_windows_say_which_rounds_they_have(on_server: Run, server: ServerProces
 
 
 def test_form_is_compared_question_by_question(on_server: Run, server: ServerProcess) -> None:
+    current = series_of(server, BEFORE)
     name = forms_of(server, BEFORE, AFTER, answered=1)
+    assert f"{current}-1 (the current one)" in on_server("result frequencies").out
     result = on_server(f"result compare {name}-2").succeeds()
     assert "Which 0?" in result.out
     assert f"{name}-2-2: 0 reports" in result.words
-    assert "no report is malicious; these reports could not show it" in result.words
+    assert "The reports of this round could not show an attack." in result.words
     error = on_server(f"result compare {name}-2 --since {name}-1-1").fails(2)
     assert error.startswith("--since is for one question")
 
@@ -125,7 +128,7 @@ def test_series_is_a_table_whose_intervals_hold_together(
     assert lines[0].endswith(" of 2 rounds each, by number in the series")
     assert lines[1].split() == ["item", "3", "5", "7", "since", "3"]
     assert [line.split()[-1] for line in lines[2:6] if line[0] in "ad"] == ["rose", "fell"]
-    assert "The intervals of 3 comparisons hold together with 95 %, if no report" in result.words
+    assert "The intervals of 3 comparisons hold together with 95 %." in result.words
     changes = on_server(f"result compare --series {name} --window 2 --json").json["changes"]
     numbers = [(each["since_numbers"][-1], each["numbers"][-1]) for each in changes]
     assert numbers == [(3, 5), (5, 7), (3, 7)]
@@ -135,7 +138,7 @@ def test_series_is_a_table_whose_intervals_hold_together(
     assert [int(row["number"]) for row in rows[::4]] == [5, 7, 7]
     assert [float(row["lower"]) for row in rows[4:8]] == changes[1]["lower"]
     few = on_server(f"result compare --series {name} --window 7").fails(1)
-    assert "no two rounds with reports" in few
+    assert "no two windows of 7 rounds with reports" in few
 
 
 def test_series_of_forms_has_a_table_for_each_question(
