@@ -18,7 +18,7 @@ from typing import Any
 
 TARGETS = {
     "source tokens": 277_000,
-    "test tokens": 350_000,
+    "test tokens": 352_000,
     "lines of JavaScript, shell, YAML, TOML, HTML": 12_500,
     "columns of the table of rounds": 28,
     "HTTP calls": 35,
