@@ -118,5 +118,6 @@ def test_build_context_is_what_the_wheel_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     packages = [package.partition("/")[0] for package in wheel["packages"]]
-    expected = {*packages, "pyproject.toml", "deploy/*.lock", "README.md", "LICENSE"}
+    texts = {"README.md", "LICENSE", "NOTICE.md"}
+    expected = {*packages, *texts, "pyproject.toml", "deploy/*.lock"}
     assert {rule[1:] for rule in rules if rule.startswith("!")} == expected

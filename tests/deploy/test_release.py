@@ -37,7 +37,7 @@ def test_every_license_in_the_packages_is_declared() -> None:
         for path in package.rglob(pattern)
     }
     assert present
-    assert declared == present | {ROOT / "LICENSE"}
+    assert declared == present | {ROOT / "LICENSE", ROOT / "NOTICE.md"}
 
 
 def test_javascript_package_is_of_this_version_and_repository() -> None:

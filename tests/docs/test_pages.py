@@ -17,7 +17,10 @@ from ldprecover_cli.app import app
 from ldprecover_server import Settings
 
 MORE_PAGES = [
-    *(Page(ROOT / name) for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(
+        Page(ROOT / name)
+        for name in ("CHANGELOG.md", "CONTRIBUTING.md", "NOTICE.md", "SECURITY.md")
+    ),
     *(
         Page(ROOT / path)
         for path in (
