@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds wheel and sdist in dist/ with the build tools of the given Python, and plays a demo from the wheel outside the
 # checkout: installed once with the versions of the lock, and once with the newest ones that the index has, by uvx too
-# where there is one. The sdist must build the same wheel.
+# where there is one. From the sdist, elsewhere and under another umask, the same bytes must be built again.
 set -eu
 cd "$(dirname "$0")/.."
 python=$(pwd)/$1
@@ -41,12 +41,16 @@ wheel=$(echo "$(pwd)"/dist/*.whl)
 mkdir "$work/sdist"
 tar --extract --file dist/*.tar.gz --directory "$work/sdist" --strip-components 1
 cd "$work/sdist"
-build wheel
-cmp "$wheel" dist/*.whl
+# An sdist would have the PKG-INFO of this one beside its own.
+(umask 077 && build wheel && rm PKG-INFO && build sdist)
+for file in "${wheel%/*}"/*; do
+    cmp "$file" "dist/${file##*/}"
+done
 cd "$work"
 
 locked >locked.log 2>&1 &
 first=$!
 newest >newest.log 2>&1 || { cat newest.log; exit 1; }
 wait $first || { cat locked.log; exit 1; }
-echo "The wheel runs with the locked and with the newest versions, and the sdist builds it again."
+sha256sum "${wheel%/*}"/*
+echo "The wheel runs with the locked and with the newest versions, and the sdist builds both again."

@@ -62,6 +62,12 @@ def test_a_release_is_published_without_a_stored_secret() -> None:
     assert "secrets." not in (WORKFLOWS / "release.yml").read_text()
 
 
+def test_a_rehearsal_publishes_nothing() -> None:
+    assert "workflow_dispatch" in WORKFLOW[True]  # YAML reads `on` as true
+    of_tags = {name for name, job in WORKFLOW["jobs"].items() if "tag" in job.get("if", "")}
+    assert of_tags == {*WORKFLOW["jobs"]} - {"build"}
+
+
 def test_every_action_is_pinned_by_its_commit() -> None:
     for workflow in WORKFLOWS.glob("*.yml"):
         uses = re.findall(r"uses: (.*)", workflow.read_text())
