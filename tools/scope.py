@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 277_000,
+    "source tokens": 278_500,
     "test tokens": 352_000,
     "lines of JavaScript, shell, YAML, TOML, HTML": 12_500,
     "columns of the table of rounds": 28,
@@ -26,7 +26,7 @@ TARGETS = {
     "settings": 26,
     "problem types": 43,
     "words in docs/reference/commands.md": 6_500,
-    "words in docs": 52_000,
+    "words in docs": 52_600,
 }
 HINTS = {
     "ABOVE": "ABOVE passes: it is within 2 % of a target.",

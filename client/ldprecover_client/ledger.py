@@ -80,7 +80,6 @@ CREATE TABLE IF NOT EXISTS schedules (
     note       TEXT NOT NULL
 )
 """
-_LOCK_TIMEOUT = 30.0  # seconds
 
 # Closing a descriptor of a file drops the locks that other threads of the process hold on it. So no
 # ledger is opened here but to create it, which ends before another thread connects.
@@ -154,6 +153,8 @@ class Ledger:
 
         Reporter(url, ledger=Ledger("ledger.sqlite3", max_total_epsilon=2.0))
     """
+
+    _lock_timeout = 30.0  # seconds
 
     def __init__(
         self,
@@ -361,7 +362,7 @@ class Ledger:
         # mode=rw: a deleted ledger must not come back empty, with nothing spent.
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
         with closing(
-            sqlite3.connect(uri, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None)
+            sqlite3.connect(uri, uri=True, timeout=self._lock_timeout, isolation_level=None)
         ) as db:
             # FULL syncs the file. EXTRA also syncs the directory after the journal is unlinked:
             # a power cut could otherwise restore the journal, which would undo the commit.

@@ -104,9 +104,15 @@ class Usage:
         """Return the answer that is sent next, or None where `log` says why not.
 
         It is drawn, and its epsilon spent, once: until it is sent, later answers do not change it.
-        Blocks for seconds. Raises as `report` does.
+        Blocks for seconds, half a minute at most. Raises as `report` does.
         """
-        return self._try(self._answer, self._checked(answers))
+        shown: list[Entry | None] = []
+        checked = self._checked(answers)
+        # A thread, since a server may send headers slowly for ever.
+        draw = Thread(target=lambda: shown.append(self._try(self._answer, checked)), daemon=True)
+        draw.start()
+        draw.join(6 * _TIMEOUT)
+        return shown[0] if shown else None
 
     def off(self) -> bool:
         """Send nothing until `on`, and delete an unsent answer; return whether that is on disk."""
@@ -126,7 +132,8 @@ class Usage:
             return act(*arguments)
         except Exception as error:  # noqa: BLE001  statistics never end a program
             with suppress(Exception), self._schedule() as schedule:
-                if not schedule.note.endswith(f": {error}"):
+                is_new = not schedule.note.endswith(f": {error}")
+                if is_new and not (schedule.is_off or _is_silenced()):
                     schedule.note = f"{_day(self._clock())}: {error}"
             return None
 
@@ -202,7 +209,7 @@ class Usage:
                 or round_.epsilon > self._epsilon
                 or not label_indices(round_.items, items).keys() >= {*items}
             ):
-                raise ClientError("nothing that fits this program is open")
+                raise ClientError(f"nothing open fits the question {question!r}")
         return rounds
 
     def _switch(self, off: bool) -> bool:
@@ -234,7 +241,9 @@ class Usage:
 
     @cached_property
     def _ledger(self) -> Ledger:
-        return Ledger(self._path, max_total_epsilon=self._limit)
+        ledger = Ledger(self._path, max_total_epsilon=self._limit)
+        ledger._lock_timeout = _TIMEOUT
+        return ledger
 
     def _client(self) -> Client:
         """Return a client that sends each request once, and none after `off`."""

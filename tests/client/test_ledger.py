@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover_client import ArgumentError, EpsilonSpentError, Ledger, LedgerError
-from ldprecover_client import ledger as ledger_module
 
 NEVER = 1.0e9
 
@@ -370,7 +369,7 @@ def test_rejects_emptied_ledger(path: Path):
 
 
 def test_locked_ledger_is_ledger_error(path: Path, monkeypatch):
-    monkeypatch.setattr(ledger_module, "_LOCK_TIMEOUT", 0.0)
+    monkeypatch.setattr(Ledger, "_lock_timeout", 0.0)
     ledger = Ledger(path)
     with sqlite3.connect(path) as holder:
         holder.execute("BEGIN EXCLUSIVE")

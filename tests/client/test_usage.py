@@ -1,6 +1,7 @@
 """A program that answers a series: when it asks, what it sends, and what it never sends twice."""
 
 import itertools
+import threading
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -171,6 +172,7 @@ def test_off_keeps_phase_and_deletes_the_answer(world: World):
     assert len(world.server.requests) == paths
     assert world.ledger.spent == 1.0
     assert "Next try: off" in usage.log()
+    assert "switched off" not in usage.log()  # the last outcome stays
     assert usage.on()
     assert usage.on()
     world.server.next()
@@ -338,6 +340,18 @@ def test_only_a_wrong_answer_raises(world: World, tmp_path: Path):
     assert usages[1].preview(ANSWERS) is None
     assert not usages[1].off()
     assert usages[1].log() == "The ledger cannot be used."
+
+
+def test_preview_ends_where_a_server_never_does(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ldprecover_client.usage._TIMEOUT", 0.01)
+    ended = threading.Event()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        ended.wait()
+        return httpx.Response(404)
+
+    assert world.usage(server=answer).preview(ANSWERS) is None
+    ended.set()
 
 
 @pytest.mark.parametrize("name", ["DO_NOT_TRACK", "CI"])

@@ -135,7 +135,7 @@ def _show_series(
     without reports are left out. Raises CommandError for fewer than two.
     """
     questions = _questions(client, name, window, last)
-    number = len(questions) * (2 * len(questions[0]) - 3)
+    number = sum(2 * len(rounds) - 3 for rounds in questions)
     shown, changes = [], list["Changed"]()
     for rounds in questions:
         # The first change is also one since the first round.
@@ -160,20 +160,22 @@ def _show_series(
     )
 
 
-def _questions(client: "Client", name: str, window: int, last: int) -> list[Sequence[str]]:
+def _questions(client: "Client", name: str, window: int, last: int) -> list[list[str]]:
     """Return the ids of the last rounds with reports for each question, the oldest first."""
     series, ids, latest = client.series(name), list[str](), math.inf
     for entry in series.entries:
         if entry.n and window <= entry.number <= latest:
             ids.insert(0, entry.id)
             latest = entry.number - window
-    ids = ids[-last:]
-    if len(ids) < 2:
+    questions = [ids[-last:]]
+    if series.forms:
+        forms = zip(*(client.form(id).rounds for id in questions[0]), strict=True)
+        questions = [[round.id for round in rounds if round.n] for rounds in forms]
+    questions = [rounds for rounds in questions if len(rounds) > 1]
+    if not questions:
         rounds = "rounds" if window == 1 else f"windows of {window} rounds"
         raise CommandError(f"the series {name} has no two {rounds} with reports to compare")
-    if not series.forms:
-        return [ids]
-    return list(zip(*([round.id for round in client.form(id).rounds] for id in ids), strict=True))
+    return questions
 
 
 def _print_table(

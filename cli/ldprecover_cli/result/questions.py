@@ -79,8 +79,8 @@ def show_results(
         for round, result in zip(form.rounds, results, strict=True):
             out.print()
             if result is None:
-                out.print(
-                    f"{plain(round.name)}: 0 reports\nQuestion: {plain(round.question or '')}"
-                )
+                alone = ", and none to compare them with" if round.n else ""
+                out.print(f"{plain(round.name)}: {counted(round.n, 'report')}{alone}")
+                out.print(f"Question: {plain(round.question or '')}")
             else:
                 show(result, plain(round.name))

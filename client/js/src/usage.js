@@ -133,7 +133,8 @@ export class Usage {
     } catch (error) {
       const text = `: ${error?.message}`;
       const change = (schedule) => {
-        if (!schedule.note.endsWith(text)) schedule.note = day(this.#settings.clock()) + text;
+        const isNew = !schedule.note.endsWith(text) && !schedule.isOff && !isSilenced();
+        if (isNew) schedule.note = day(this.#settings.clock()) + text;
       };
       await this.#schedule(change).catch(() => undefined);
       return null;

@@ -109,6 +109,9 @@ def test_form_is_compared_question_by_question(on_server: Run, server: ServerPro
     assert "Which 0?" in result.out
     assert f"{name}-2-2: 0 reports" in result.words
     assert "The reports of this round could not show an attack." in result.words
+    table = on_server(f"result compare --series {name}").succeeds()
+    assert "Which 0?" in table.out
+    assert "The intervals of 1 comparison hold together" in table.words
     error = on_server(f"result compare {name}-2 --since {name}-1-1").fails(2)
     assert error.startswith("--since is for one question")
 
