@@ -87,16 +87,19 @@ class Rounds:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
             )
-        if parameters.practice and not self._practice:
-            raise ParameterError(
-                "practice: only the server of `ldprecover class` takes practice rounds; open the "
-                "round without it"
-            )
+        self._check_practice(parameters.practice)
         columns = {name: getattr(new, name) for name in ("access", "read_access", "retention")}
         texts = {name: getattr(new, name) for name in TEXTS}
         check_texts(texts)
         head = {"id": new_id("R"), "name": new.name, "closes_at": closes_at}
         return {**head, "parameters": parameters, **columns, **texts}
+
+    def _check_practice(self, practice: bool) -> None:
+        if practice and not self._practice:
+            raise ParameterError(
+                "practice: only the server of `ldprecover class` takes practice rounds; open the "
+                "round without it"
+            )
 
     def open_form(self, new: NewForm, key: str | None = None) -> list[StoredRound]:
         """Open a form; return its rounds.
@@ -131,6 +134,7 @@ class Rounds:
         Raises SeriesNotFoundError, NotNextError, ParameterError, PluginNotLoadedError and
         RoundDamagedError.
         """
+        self._check_practice(self.series(series)[0][1].practice)
         opened, is_new = self._storage.series.next(series, number, closes_at, key)
         return [self._remembered(round) for round in opened], is_new
 

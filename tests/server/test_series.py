@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.server.conftest import InProcess, problem_of
+from tests.server.conftest import InProcess, StartInProcess, problem_of
 
 from ldprecover_server.errors import NotNextError
 from ldprecover_server.housekeeping import Housekeeping
@@ -134,6 +134,14 @@ def test_rejects_round_that_differs_from_its_series(in_process: InProcess) -> No
         assert problem_of(app.try_open(**ASKED, series=name)) == "invalid-request"
     assert problem_of(app.get("/series/none")) == "series-not-found"
     assert problem_of(try_next(app, "none", 1)) == "series-not-found"
+
+
+def test_other_applications_open_no_next_practice_round(start_in_process: StartInProcess) -> None:
+    app = start_in_process(practice=True)
+    open_round(app, series="class", practice=True)
+    app.app.state.services.rounds._practice = False  # as of another one on this database
+    assert problem_of(try_next(app, "class", 2)) == "invalid-parameter"
+    assert app.get("/series/class").json()["number"] == 1
 
 
 def test_deletion_never_frees_a_number(in_process: InProcess) -> None:
