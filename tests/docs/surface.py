@@ -1,4 +1,4 @@
-"""The public surface: names of Python with their parameters; calls, options, settings, metrics.
+"""The public surface: names of Python and JavaScript, calls, options, settings, metrics.
 
 `python -m tests.docs.surface` writes the snapshot again after a change, and prints the mark that
 the newest section of CHANGELOG.md then has, above a sentence on what changes.
@@ -23,7 +23,7 @@ _EMPTY = inspect.Parameter.empty
 
 def surface() -> list[str]:
     """Return the lines of the snapshot: a default is `=`, members are below their class."""
-    return [*_python(), *_pages()]
+    return [*_python(), *_javascript(), *_pages()]
 
 
 def mark() -> str:
@@ -56,6 +56,12 @@ def _parameters(value: Any) -> str:
         for each in inspect.signature(value).parameters.values()
     ]
     return str(inspect.Signature(parameters)).replace("Ellipsis", "")
+
+
+def _javascript() -> Iterator[str]:
+    for path in sorted((ROOT / "client" / "js").glob("*.d.ts")):
+        declared = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        yield from filter(str.strip, declared.splitlines())
 
 
 def _pages() -> Iterator[str]:
