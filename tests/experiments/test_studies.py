@@ -1,8 +1,10 @@
 """Studies: their files, their cells and their results."""
 
 import json
+import math
 import re
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from ldprecover_attacker import ATTACKS
 from ldprecover_client import DatasetError
 from ldprecover_experiments import AttackSpec, Cell, MethodSpec, Results, Study
 from ldprecover_experiments.studies.cells import simulate_round
+from ldprecover_experiments.studies.latex import latex_means
 from ldprecover_experiments.studies.study import PRESETS
 
 SMALL = 'users = 1000\ntrials = 1\nattacks = ["mga"]\nmethods = ["norm-sub"]\n'
@@ -298,7 +301,8 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     written = pd.read_csv(StringIO(results.to_csv()))
     shown = ["attack", "method", "trials", "mse", "mse_se"]
     pd.testing.assert_frame_equal(written[shown], means[shown], check_dtype=False, rtol=1e-3)
-    assert (means.mse_se * 2**0.5).tolist() == pytest.approx(means.mse_sd.tolist(), nan_ok=True)
+    errors = frame.groupby(["attack", "method"], sort=False).mse.sem()
+    assert means.mse_se.tolist() == pytest.approx(errors.tolist(), nan_ok=True)
 
 
 def test_table_has_a_row_for_each_setting(results: Results) -> None:
@@ -312,7 +316,7 @@ def test_table_has_a_row_for_each_setting(results: Results) -> None:
         table.title
         == "<i>x: MSE, data cities, protocol grr, epsilon 0.5, beta 0.05, eta 0.2, 2 trials"
     )
-    gains = results.table(gains=True)
+    gains = results.table("fg")
     assert [(row[0], row[1], row[-1]) for row in gains.rows] == [("mga (crafted)", "0.00", "")]
 
 
@@ -324,29 +328,54 @@ def test_notebook_shows_tables_with_escaped_names(results: Results) -> None:
     assert not {"<b>", "<i>"} & {*re.findall("<.>", html)}
 
 
-@pytest.mark.parametrize("number", ["mse", "fg"])
-def test_figure_has_a_panel_for_each_protocol(number: str) -> None:
-    """Lines over one varied parameter, otherwise bars."""
-    for beta, lines in (([0.01, 0.1], True), (0.05, False)):
-        result = study(protocols=["grr", "oue"], attacks=["none", "mga"], beta=beta, users=500)
-        figure = result.run().plot(number)
-        assert [panel.get_title() for panel in figure.axes] == ["cities, GRR", "cities, OUE"]
-        assert bool(figure.axes[0].lines) or not lines
-        assert bool(figure.axes[0].patches) is not lines
-        figure.canvas.draw()
+def test_figure_has_a_panel_for_each_protocol_and_line() -> None:
+    """Lines of each attack over the parameter with most values, otherwise rows of dots."""
+    keys: dict[str, Any] = {"protocols": ["grr", "oue"], "epsilon": [1, 2]}
+    lines = study(beta=[0.01, 0.05, 0.1], **keys).run().plot("fg", wide=True)
+    panels = [panel.get_title() for panel in lines.axes]
+    titles = [f"cities, {name}, ε {epsilon}" for name in ("GRR", "OUE") for epsilon in (1, 2)]
+    assert panels == [f"{title}, mga (crafted)" for title in titles]
+    assert (lines.get_figwidth(), lines.axes[0].get_yscale()) == (7, "linear")
 
 
-def test_figure_has_a_row_for_each_further_parameter() -> None:
-    result = study(epsilon=[1, 2], beta=[0.01, 0.05, 0.1]).run()
-    panels = [panel.get_title() for panel in result.plot().axes]
-    assert panels == ["cities, GRR, ε 1", "cities, GRR, ε 2"]
+def test_dots_are_told_apart_and_labels_do_not_overlap(results: Results) -> None:
+    figure = results.plot()
+    figure.draw_without_rendering()
+    (panel,) = figure.axes
+    dots = [line for line in panel.lines if line.get_marker() != "None"]
+    assert (
+        len({line.get_marker() for line in dots}) == len({line.get_color() for line in dots}) == 4
+    )
+    assert figure.get_figwidth() == 3.5
+    assert panel.get_xscale() == "log"  # values span decades
+    assert all(label.get_window_extent().x0 >= 0 for label in panel.get_yticklabels())
+    for axis in (panel.xaxis, panel.yaxis):
+        boxes = [label.get_window_extent() for label in axis.get_ticklabels()]
+        assert not any(a.overlaps(b) for a, b in pairwise(boxes))
 
 
-def test_refused_method_has_no_bar(results: Results) -> None:
-    bars = results.plot().axes[0].patches
-    heights = [bar.get_height() for bar in bars]  # type: ignore[attr-defined]
-    assert len(heights) == 2 * 3
-    assert np.isfinite(heights).all()
+def test_latex_is_a_tabular_of_booktabs() -> None:
+    methods = [{"method": "norm-sub", "name": "a&b_%$#{}\\^~<|\n"}, "ldprecover", "fiad"]
+    table = study(name="50%\n\\x", trials=3, methods=methods).run().table()
+    comment, begin, unit, header, row, *end = table.latex().splitlines()
+    assert comment.startswith(r"% 50\% \textbackslash{}x: MSE")
+    assert begin == r"\begin{tabular}{lrrrrr} \toprule"
+    span = r"& \multicolumn{5}{c}{MSE in $10^{-3}$, mean $\pm$ standard error}"
+    assert unit == rf"{span} \\ \cmidrule{{2-6}}"
+    special = r"a\&b\_\%\$\#\{\}\textbackslash{}\textasciicircum{}\textasciitilde{}\textless{}"
+    assert header.split(" & ")[3] == rf"{special}\textbar{{}}"
+    number = r"\d+(\.\d+)? \\pm \d+(\.\d+)?"
+    cells = row.removesuffix(r" \\").split(" & ")
+    assert cells[5] == "refused"
+    assert all(re.fullmatch(rf"\$({number}|\\mathbf{{{number}}})\$", cell) for cell in cells[1:5])
+    assert end == [r"\bottomrule", r"\end{tabular}"]
+
+
+def test_bold_is_the_best_within_its_error() -> None:
+    row = [(0.1, 0.0), (-2.0, 0.5), (2.4, 0.1), (2.6, 0.9), (None, None), (math.nan, None)]
+    shown = latex_means(row, 0, [False, *[True] * 5])
+    bold = [r"$\mathbf{-2.00 \pm 0.50}$", r"$\mathbf{2.40 \pm 0.10}$"]
+    assert shown == [r"$0.10 \pm 0.00$", *bold, r"$2.60 \pm 0.90$", "--", "refused"]
 
 
 def test_rejects_unknown_number(results: Results) -> None:

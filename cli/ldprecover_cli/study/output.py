@@ -40,6 +40,7 @@ Users = Annotated[
         help="Genuine users, n. Default: the paper's number; for other data, one for each row.",
     ),
 ]
+Wide = Annotated[bool, Option("--wide", help="Draw figures 7 inches wide, not 3.5.")]
 
 
 @contextmanager
@@ -52,6 +53,7 @@ def run_into(
     cannot be made.
     """
     from ldprecover_client import progress_bar
+    from ldprecover_experiments.simulation.drawing import has_matplotlib
     from ldprecover_experiments.studies.rows import RowFile
     from ldprecover_experiments.studies.study import run_studies
 
@@ -68,6 +70,8 @@ def run_into(
                 on_finishing=lambda: note("Finishing the cells under way."),
             )
         yield results
+    if not has_matplotlib():
+        note("Figures need matplotlib: pip install 'ldprecover[experiments]'")
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {folder}.")
 
 

@@ -7,10 +7,16 @@ from typer import Argument
 
 from ldprecover_cli.errors import UsageError, close_to
 from ldprecover_cli.options import AsIs, Column, Encoding, Least, Seed
-from ldprecover_cli.study.output import Data, Jobs, Output, Trials, Users, run_into, show
-
-_BRIEF = ("table1", "mse", "fg", "km")
-"""Tables that `all` prints; the sweeps are pictures, and their means are in the file."""
+from ldprecover_cli.study.output import (
+    Data,
+    Jobs,
+    Output,
+    Trials,
+    Users,
+    Wide,
+    run_into,
+    show,
+)
 
 
 def paper(
@@ -33,25 +39,20 @@ def paper(
     seed: Seed = 0,
     output: Output = Path("reproduction"),
     jobs: Jobs = None,
+    wide: Wide = False,
 ) -> None:
     """Rerun the tables and figures of the paper's evaluation, on cities and fire by default.
 
-    fig3 to fig10 are the numbers of the paper's figures; the other names are what they show. fig5
-    is on cities and fig6 on fire, which stand in for the paper's data.
-
-    The folder gets cells.jsonl, with a line for each cell; summary.csv, with means over trials; and
-    the figures as PNG and SVG. Finished cells are not run again: after Ctrl-C the same command
-    continues.
+    fig3 to fig10 are the paper's figures; fig5 is on cities and fig6 on fire, which stand in for
+    the paper's data. Each study has the files of your own.
 
     Example: ldprecover study paper table1 fig3 --output results
 
     Example: ldprecover study paper --data ipums.csv --column CITY --jobs 2
     """
-    from ldprecover_experiments import Results, dataset_of
-    from ldprecover_experiments.simulation.drawing import check_matplotlib
+    from ldprecover_experiments import dataset_of
     from ldprecover_experiments.studies.paper import FIGURES, STUDIES, PaperStudy
 
-    check_matplotlib()  # before cells run for hours
     sources: list[str] = []
     selected: list[str] = []
     for name in names or ["all"]:
@@ -73,10 +74,6 @@ def paper(
         if name in selected
     ]
     with run_into(output, studies, jobs) as each_results:
-        rows = dict.fromkeys(row for results in each_results for row in results.cells)
-        means = Results("paper", list(rows)).to_csv()
-        (output / "summary.csv").write_text(means, encoding="utf-8")
         for study, results in zip(studies, each_results, strict=True):
-            study.draw(results, output)
-            if len(studies) < len(STUDIES) or study.name in _BRIEF:
-                show(study.tables(results))
+            study.write(results, output, wide=wide)
+            show(study.tables(results))

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ldprecover_experiments.errors import ExperimentError
@@ -10,7 +9,6 @@ from ldprecover_experiments.simulation.poisoned_round import Vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _MOST_FREQUENT = 10
 
@@ -36,34 +34,13 @@ def shown_items(columns: Mapping[str, Vector], targets: Collection[int]) -> list
     return by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
 
 
-def bars(
-    panel: "Axes",
-    ticks: Sequence[str],
-    series: Mapping[str, Any],
-    colours: Sequence[str | None] = (),
-    **text: Any,
-) -> None:
+def bars(panel: "Axes", ticks: Sequence[str], series: Mapping[str, Any], **text: Any) -> None:
     """Draw a group of bars at each tick, one of each series; `text` is the style of the ticks."""
     width = 0.8 / max(1, len(series))
     for i, (label, heights) in enumerate(series.items()):
         at = [place - 0.4 + width * i for place in range(len(ticks))]
-        colour = colours[i] if colours else None
-        panel.bar(at, heights, width, align="edge", label=label, color=colour)
+        panel.bar(at, heights, width, align="edge", label=label)
     panel.set_xticks(range(len(ticks)), ticks, **text)
-
-
-def grid(rows: int, columns: int) -> tuple["Figure", Any]:
-    """Return a figure without a window, and its panels by row and column.
-
-    Raises ExperimentError without matplotlib.
-    """
-    check_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.5 * columns, 2.1 * rows + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
 
 
 def new_axes() -> "Axes":
@@ -75,9 +52,14 @@ def new_axes() -> "Axes":
     return axes
 
 
+def has_matplotlib() -> bool:
+    """Return whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
 def check_matplotlib() -> None:
     """Raise ExperimentError unless matplotlib is installed."""
-    if find_spec("matplotlib") is None:
+    if not has_matplotlib():
         raise ExperimentError("a picture needs matplotlib: pip install 'ldprecover[experiments]'")
 
 
@@ -86,24 +68,3 @@ def plain_label(name: str) -> str:
     return "".join(
         c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name.replace("\n", " ")
     ).replace("$", r"\$")
-
-
-def legend(figure: "Figure") -> None:
-    """Put a legend with every label of the panels below them, in as many columns as fit."""
-    handles = {
-        label: handle
-        for axes in figure.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    columns = max(
-        1, int(figure.get_figwidth() / (0.55 + 0.065 * max(map(len, handles), default=1)))
-    )  # inches
-    more = ceil(len(handles) / columns) - 3
-    figure.set_figheight(figure.get_figheight() + 0.17 * max(0, more))
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-    )

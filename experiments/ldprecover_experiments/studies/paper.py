@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
@@ -20,7 +20,7 @@ from ldprecover_experiments.validation import OneOrMore
 _DOCUMENT = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
 
 METHODS: Mapping[str, Mapping[str, str]] = _DOCUMENT["methods"]
-"""Name of each method of the paper's evaluation -> its label, and colour and header if any."""
+"""Name of each method of the paper's evaluation -> its label, and header if any."""
 
 STUDIES: Mapping[str, Mapping[str, Any]] = {
     each["name"]: _DOCUMENT["defaults"] | each for each in _DOCUMENT["studies"]
@@ -34,19 +34,12 @@ FIGURES: Mapping[str, Mapping[str, Sequence[str]]] = {
 }
 """A study, a figure or all -> its studies, and the stand-in for the figure's data if one alone."""
 
-_LOOK: dict[Any, Any] = {
-    "svg.hashsalt": "ldprecover",
-    "font.size": 8.0,
-    "axes.titlesize": 8.0,
-    "legend.fontsize": 8.0,
-}
-
 
 class PaperStudy(Study):
     """A study of the paper's evaluation, with its table and its figure.
 
-    `columns` are the methods of the table and `headers` other headers than theirs, `plotted` the
-    methods of the figure, which shows `number`. `xi` are shares of the users in a subset.
+    `columns` are their methods and `headers` other headers than theirs. `number` is what both show.
+    `xi` are shares of the users in a subset.
     """
 
     methods: tuple[MethodSpec, ...] = ()
@@ -56,7 +49,6 @@ class PaperStudy(Study):
     number: Literal["mse", "fg", "malicious_mse"] = "mse"
     columns: OneOrMore[str]
     headers: dict[str, str] = Field(default={})
-    plotted: Annotated[tuple[str, ...], BeforeValidator(tuple)]
 
     @cached_property
     def _settings(self) -> list[Cell]:
@@ -72,16 +64,9 @@ class PaperStudy(Study):
         title = f"{self.name} ({self.where}), {self.shows}"
         for data in self.users_by_data:
             rows = [row for row in results.cells if row.cell.data == data]
-            yield Results(title, rows).table(gains=self.number == "fg", headers=headers)
+            yield Results(title, rows).table(self.number, labels=headers)
 
-    def draw(self, results: Results, folder: Path) -> None:
-        """Draw the figure into a folder, as PNG and SVG; equal means give equal bytes."""
-        if not self.plotted:
-            return
-        import matplotlib as mpl
-
-        with mpl.rc_context(_LOOK):
-            looks = {name: METHODS[name] for name in self.plotted}
-            figure = results.plot(self.number, looks=looks)
-            for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
-                figure.savefig(folder / f"{self.name}.{suffix}", **options)
+    def write(self, results: Results, folder: Path, *, wide: bool) -> None:
+        """Write the files of `Results.write`, with the methods of the figure."""
+        labels = {name: METHODS[name]["label"] for name in self.columns if name in results.methods}
+        results.write(folder / self.name, [self.number], labels=labels, wide=wide)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from io import StringIO
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -17,11 +16,14 @@ from pydantic import Field, TypeAdapter
 
 from ldprecover import ParameterError
 from ldprecover.sentences import counted
+from ldprecover_experiments.simulation.drawing import has_matplotlib
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
-from ldprecover_experiments.studies.figures import Looks, draw_heights
+from ldprecover_experiments.studies.figures import Labels, draw_means, save
+from ldprecover_experiments.studies.latex import Mean, latex_means, power_of
 from ldprecover_experiments.studies.measures import MethodOutcome
 from ldprecover_experiments.studies.rows import CellRow
+from ldprecover_interface.csv import to_csv
 from ldprecover_interface.notebook import data_frame
 
 if TYPE_CHECKING:
@@ -31,49 +33,57 @@ _VARIED = ("data", "protocol", "epsilon", "beta", "eta", "questions", "xi")
 _UNSTATED = {"questions": 1, "xi": 0.0}
 """Values of parameters that titles leave out."""
 
+NUMBERS = ("mse", "fg", "malicious_mse")
+"""The errors that tables and figures show."""
+
+_REFERENCES = ("genuine", "oracle")
+"""Estimates that no recovery can be compared with: only a simulator can make them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOutcome:
-    """Means over the trials of one method in one setting.
+    """Means over the trials of one method in one setting, of the fields of MethodOutcome.
 
-    `mse_sd` is the standard deviation between trials and `mse_se` the standard error of the mean,
-    None for one trial.
+    A name with `_se` is the standard error of a mean, None for one trial.
     """
 
     trials: int
     mse: float
-    mse_sd: float | None
-    fg: float | None
-    malicious_mse: float | None
     mse_se: float | None
+    fg: float | None
+    fg_se: float | None
+    malicious_mse: float | None
+    malicious_mse_se: float | None
+    coverage: float | None
+    variance: float | None
 
     @classmethod
     def of(cls, outcomes: Sequence[MethodOutcome]) -> MeanOutcome:
         """Return the means of one method's outcomes."""
-        errors = [outcome.mse for outcome in outcomes]
-        trials = len(errors)
-        sd = float(np.std(errors, ddof=1)) if trials > 1 else None
-        return cls(
-            trials=trials,
-            mse=float(np.mean(errors)),
-            mse_sd=sd,
-            fg=_mean(outcome.fg for outcome in outcomes),
-            malicious_mse=_mean(outcome.malicious_mse for outcome in outcomes),
-            mse_se=None if sd is None else sd / trials**0.5,
-        )
+        means: dict[str, Any] = {}
+        for name in (*NUMBERS, "coverage", "variance"):
+            values = [value for each in outcomes if (value := getattr(each, name)) is not None]
+            means[name] = float(np.mean(values)) if values else None
+            if name in NUMBERS:
+                sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+                means[f"{name}_se"] = None if sd is None else sd / len(values) ** 0.5
+        return cls(trials=len(outcomes), **means)
 
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    present = [value for value in values if value is not None]
-    return float(np.mean(present)) if present else None
+    def with_error(self, number: str) -> Mean:
+        """Return the mean of one of NUMBERS and its standard error."""
+        return getattr(self, number), getattr(self, f"{number}_se")
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """The cells of a study in order, at least one, each with one outcome for each method."""
+    """The cells of a study in order, at least one, each with one outcome for each method.
+
+    `record` is that of the study.
+    """
 
     name: str
     cells: Annotated[Sequence[CellRow], Field(min_length=1)]
+    record: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Results({self.name}, {len(self.cells):,} cells, methods {', '.join(self.methods)})"
@@ -126,67 +136,87 @@ class Results:
             raise ParameterError(f"these are not the results of a study: {error}") from error
 
     def to_csv(self) -> str:
-        """Return the means as CSV: a row for each setting and method, four significant digits."""
-        text = StringIO()
-        writer = csv.DictWriter(text, list(self._mean_records[0]), lineterminator="\n")
-        writer.writeheader()
-        for record in self._mean_records:
-            writer.writerow(
-                {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in record.items()}
-            )
-        return text.getvalue()
+        """Return the means as CSV: a row for each setting and method."""
+        records = self._mean_records
+        return to_csv(list(records[0]), (list(record.values()) for record in records)).decode()
 
     def to_frame(self, *, means: bool = False) -> Any:
         """Return a pandas data frame with a row for each cell and method.
 
         Its columns are the fields of Cell and MethodOutcome, and the model of the attack. With
-        `means` it has a row for each setting and method: the number of trials, the means over them
-        of `mse`, `fg` and `malicious_mse`, and of `mse` the standard deviation between trials
-        `mse_sd` and the standard error of the mean `mse_se`, None for one trial. Raises ImportError
-        without pandas.
+        `means` it has a row for each setting and method, with the columns of the CSV: the fields of
+        Cell and MeanOutcome. Raises ImportError without pandas.
         """
         records = self._mean_records if means else self._records
         return data_frame({name: [record[name] for record in records] for name in records[0]})
 
-    def table(self, *, gains: bool = False, headers: Mapping[str, str] | None = None) -> TextTable:
-        """Return the mean errors, or frequency gains, of every method: a row for each setting.
+    def table(self, number: str = "mse", *, labels: Labels | None = None) -> TextTable:
+        """Return the means of one of NUMBERS: a row for each setting, a column for each method.
 
-        Only parameters that vary have a column. Settings without targets have no gains. `headers`
-        are those of the methods to show, by default of all their names.
+        Only parameters that vary have a column. Settings without this number have no row. `labels`
+        are those of the methods to show, by default of all their names. Raises ParameterError.
         """
-        headers = headers or {method: method for method in self.methods}
-        varied = self.varied
-        rows = []
-        for cell, means in self.means.items():
-            if gains and all(mean.fg is None for mean in means.values()):
+        settings = self._with_error(number)
+        labels = labels or {method: method for method in self.methods}
+        rows, means = [], []
+        for cell, by_method in settings.items():
+            parameters = [_shown_parameter(getattr(cell, key)) for key in self.varied]
+            means.append([by_method.get(method, (None, None)) for method in labels])
+            numbers = [_shown(mean, number) for mean, _ in means[-1]]
+            rows.append([*parameters, cell.label, *numbers])
+        power = 0 if number == "fg" else power_of(means)
+        is_ranked = [method not in _REFERENCES for method in labels]
+        name = number.split("_")[-1].upper()
+        scale = f" in $10^{{{power}}}$" if power else ""
+        return TextTable(
+            (*self.varied, "attack", *labels.values()),
+            rows,
+            f"{self.name}: {name}, {self._constant}",
+            len(labels),
+            latex_numbers=[latex_means(row, power, is_ranked) for row in means],
+            latex_unit=rf"{name}{scale}, mean $\pm$ standard error",
+        )
+
+    def plot(
+        self, number: str = "mse", *, labels: Labels | None = None, wide: bool = False
+    ) -> Figure:
+        """Return a matplotlib figure of one of NUMBERS: means as dots, standard errors as lines.
+
+        It is 3.5 inches wide, or 7. There is a panel for each data set, protocol and parameter but
+        one. `labels` are as for `table`. Raises ParameterError, and ExperimentError without
+        matplotlib.
+        """
+        labels = labels or {method: method for method in self.methods}
+        return draw_means(self._with_error(number), self.varied, number, labels, wide=wide)
+
+    def write(
+        self,
+        stem: Path,
+        numbers: Sequence[str] = ("mse", "fg"),
+        *,
+        labels: Labels | None = None,
+        wide: bool = False,
+    ) -> None:
+        """Write JSON, CSV, and of each number that is there a table and, with matplotlib, a figure.
+
+        The files are `stem` with .json, .csv, .tex, .pdf and .svg; a second number has its name
+        after the stem.
+        """
+        Path(f"{stem}.json").write_text(f"{self.to_json()}\n", encoding="utf-8")
+        Path(f"{stem}.csv").write_text(self.to_csv(), encoding="utf-8")
+        for number in numbers:
+            if not self._with_error(number):
                 continue
-            row = [*(_shown_parameter(getattr(cell, key)) for key in varied), cell.label]
-            rows.append([*row, *(_shown(means.get(method), gains=gains) for method in headers)])
-        title = f"{self.name}: {'FG' if gains else 'MSE'}, {self._constant}"
-        return TextTable((*varied, "attack", *headers.values()), rows, title, len(headers))
-
-    def plot(self, number: str = "mse", *, looks: Looks | None = None) -> Figure:
-        """Return a matplotlib figure: a panel for each data set, protocol and parameter but one.
-
-        `number` is "mse", "fg" or "malicious_mse"; `looks` are those of the methods to draw, by
-        default of all. Raises ExperimentError without matplotlib.
-        """
-        if number not in ("mse", "fg", "malicious_mse"):
-            raise ParameterError(f"number must be mse, fg or malicious_mse, not {number!r}")
-        heights = {
-            cell: {method: getattr(mean, number) for method, mean in means.items()}
-            for cell, means in self.means.items()
-        }
-        looks = looks or {method: {} for method in self.methods}
-        return draw_heights(heights, self.varied, number, looks)
+            each = str(stem) if number == numbers[0] else f"{stem}-{number}"
+            latex = self.table(number, labels=labels).latex()
+            Path(f"{each}.tex").write_text(latex, encoding="utf-8")
+            if has_matplotlib():
+                save(self.plot(number, labels=labels, wide=wide), each)
 
     @property
     def tables(self) -> list[TextTable]:
         """The table of errors, and with targets that of gains."""
-        tables = [self.table()]
-        if any(outcome.fg is not None for outcome in self.outcomes):
-            tables.append(self.table(gains=True))
-        return tables
+        return [self.table(number) for number in ("mse", "fg") if self._with_error(number)]
 
     def _repr_html_(self) -> str:
         return "".join(table._repr_html_() for table in self.tables)
@@ -206,6 +236,16 @@ class Results:
             for method, mean in by_method.items():
                 records.append(setting | {"method": method} | asdict(mean))
         return records
+
+    def _with_error(self, number: str) -> dict[Cell, dict[str, Mean]]:
+        """Return means and standard errors by setting and method, of settings that have some."""
+        if number not in NUMBERS:
+            raise ParameterError(f"number must be one of {', '.join(NUMBERS)}, not {number!r}")
+        return {
+            cell: {method: mean.with_error(number) for method, mean in by_method.items()}
+            for cell, by_method in self.means.items()
+            if any(getattr(mean, number) is not None for mean in by_method.values())
+        }
 
     @property
     def _attacked(self) -> list[Cell]:
@@ -227,16 +267,16 @@ class Results:
 _JSON = TypeAdapter(Results)
 
 
-def _shown(mean: MeanOutcome | None, *, gains: bool) -> str:
+def _shown(mean: float | None, number: str) -> str:
     """Return the mean error, or gain, as text; empty without a mean.
 
     An error has two digits, so that tables fit 80 columns.
     """
     if mean is None:
         return ""
-    if gains:
-        return "" if mean.fg is None else f"{round(mean.fg, 2) + 0.0:.2f}"
-    return "refused" if isnan(mean.mse) else re.sub("e-0?", "e-", f"{mean.mse:.1e}")
+    if number == "fg":
+        return f"{round(mean, 2) + 0.0:.2f}"
+    return "refused" if isnan(mean) else re.sub("e-0?", "e-", f"{mean:.1e}")
 
 
 def _shown_parameter(value: object) -> str:

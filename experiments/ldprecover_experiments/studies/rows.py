@@ -19,7 +19,8 @@ class CellRow:
     """A cell, all else that its outcomes depend on, and its outcomes, one for each method.
 
     `digest` is that of the genuine users and `n` their number; `methods` identifies the methods.
-    Rows are equal if their outcomes must be.
+    `environment` has the versions and the platform that ran it. Rows are equal if their outcomes
+    must be.
     """
 
     cell: Cell
@@ -28,6 +29,7 @@ class CellRow:
     seed: int
     methods: str
     outcomes: Sequence[MethodOutcome] = field(default=(), compare=False)
+    environment: str = field(default="", compare=False)
 
 
 _JSON = TypeAdapter(CellRow)

@@ -18,6 +18,7 @@ from ldprecover_experiments.studies.measures import (
     measure,
 )
 from ldprecover_experiments.studies.processes import processes
+from ldprecover_experiments.studies.records import environment
 from ldprecover_experiments.studies.rows import CellRow
 from ldprecover_experiments.studies.specs import MethodSpec
 
@@ -70,7 +71,7 @@ def _run_rows(
         except Exception as error:
             error.add_note(f"in the cell {row.cell.columns}")
             raise
-        done.append(replace(row, outcomes=outcomes))
+        done.append(replace(row, outcomes=outcomes, environment=environment()))
     return done
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,6 +17,7 @@ from ldprecover_attacker import ATTACKS, Attack, attack_options, make_attack
 from ldprecover_attacker.plugins import ATTACK_REGISTRY
 from ldprecover_client import Dataset
 from ldprecover_experiments.simulation.datasets import NAMES, dataset_of
+from ldprecover_experiments.studies.records import module_hash
 from ldprecover_experiments.validation import OneOrMore, StrictModel, suggestion
 
 REPORT_MODELS = ("crafted", "input", "one-hot", "sampled")
@@ -37,7 +36,7 @@ class AttackSpec(StrictModel):
     labels. `protocols` are those of the study that the attack is run on, None for all. `label` is
     what results call the attack. The other options are those of `ldprecover_attacker.make_attack`.
     A name "module:name" is that of an Attack or a function in an importable module, as
-    `attack_class` takes it; `code` is then the digest of the module's file. Raises ParameterError.
+    `attack_class` takes it; `code` is then the SHA-256 of the module's file. Raises ParameterError.
 
         AttackSpec(name="apa", targets=5, each=2)
     """
@@ -61,7 +60,7 @@ class AttackSpec(StrictModel):
     against: str | None = None
     label: str | None = None
     protocols: OneOrMore[str] | None = Field(default=None, exclude=True)
-    code: str | None = Field(default_factory=lambda data: _digest(data["name"]))
+    code: str | None = Field(default_factory=lambda data: module_hash(data["name"]))
 
     @field_validator("name")
     @classmethod
@@ -128,18 +127,6 @@ class AttackSpec(StrictModel):
         )
 
 
-def _digest(name: str) -> str | None:
-    """Return eight hex digits of SHA-256 over the file of a "module:name", None of another name.
-
-    Results of an earlier version of the file are not those of this one.
-    """
-    module, colon, _ = name.partition(":")
-    file = getattr(sys.modules.get(module), "__file__", None) or ""
-    if not colon or not Path(file).is_file():  # <stdin> is no file
-        return None
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:8]
-
-
 def _title(fields: dict[str, Any]) -> str:
     defaults = MethodSpec.model_fields
     own = {"method", "code"}
@@ -154,7 +141,7 @@ class MethodSpec(StrictModel):
     the attacked items. With `support` it knows the true share of malicious reports that supports
     each item (the malicious model custom). `reads` False withholds the reports; `history` gives it
     an earlier clean round. `name` is by default the method, with what else is stated. `code` is the
-    digest of the file of a module. Raises ParameterError.
+    SHA-256 of the file of a module. Raises ParameterError.
 
         MethodSpec(method="ldprecover", eta=0.05, targets=True, name="told")
     """
@@ -169,7 +156,7 @@ class MethodSpec(StrictModel):
     options: dict[str, float | str] = Field(default={})
     reads: bool = True
     history: bool = False
-    code: str | None = Field(default_factory=lambda data: _digest(data["method"]))
+    code: str | None = Field(default_factory=lambda data: module_hash(data["method"]))
     name: str = Field(default_factory=_title)
 
     @field_validator("method")

@@ -41,6 +41,7 @@ from ldprecover_experiments.studies.cells import (
     load_genuine_users,
     oracle_of,
 )
+from ldprecover_experiments.studies.records import sha256
 from ldprecover_experiments.studies.results import Results
 from ldprecover_experiments.studies.rows import CellRow, RowFile
 from ldprecover_experiments.studies.runs import Task, run_tasks, tasks_of
@@ -123,7 +124,12 @@ class Study(StrictModel):
         """
         own = document.get("data", "cities") if data is None else data
         sources = [dataset_in(folder or Path(), source) for source in listed(own)]
-        return cls.of_mapping({**document, "data": sources})
+        study = cls.of_mapping({**document, "data": sources})
+        names = [each.get("file") if isinstance(each, Mapping) else each for each in listed(own)]
+        files = {name: (folder or Path()) / name for name in names if isinstance(name, str)}
+        study.record["study"] = {key: str(value) for key, value in document.items()}
+        study.record["sha256"] |= {k: sha256(file) for k, file in files.items() if file.is_file()}
+        return study
 
     def model_post_init(self, context: Any, /) -> None:
         """Raise ParameterError for values that do not fit together."""
@@ -148,6 +154,13 @@ class Study(StrictModel):
             RecoveryRequest("ldprecover", eta=eta)  # raises for an eta outside its range
         for beta in self.beta:
             malicious_users(1, beta)
+
+    @cached_property
+    def record(self) -> dict[str, dict[str, str]]:
+        """The keys that were given as `study`, and as `sha256` hashes of data files and modules."""
+        codes = {attack.name: attack.code for attack in self.attacks}
+        codes |= {method.method: method.code for method in self.methods}
+        return {"study": {}, "sha256": {name: code for name, code in codes.items() if code}}
 
     @cached_property
     def users_by_data(self) -> dict[str, GenuineUsers]:
@@ -295,7 +308,10 @@ def run_studies(
             if file.file is not None:
                 stopped.add_note(f"{done} of {total} cells were run; the same command continues")
             raise
-    return [Results(study.name, [file.rows[row] for row in study.rows]) for study in studies]
+    return [
+        Results(study.name, [file.rows[row] for row in study.rows], study.record)
+        for study in studies
+    ]
 
 
 def _check_once(key: str, values: Sequence[Any]) -> None:

@@ -1,6 +1,7 @@
 """`study`: its files and tables, what an interruption leaves, and invalid options."""
 
 import csv
+import hashlib
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from ldprecover_experiments.studies import paper
 
 SMALL = "--data cities --users 2000 --trials 1 --jobs 1"
 OUT = Path("out")
+ENDINGS = (".json", ".csv", ".tex", ".pdf", ".svg")
 
 
 def rows(folder: Path = OUT) -> list[dict[str, Any]]:
@@ -66,12 +68,12 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
     result = run(f"study paper table1 mse {SMALL} --trials 2 --output out").succeeds()
     assert result.err.count("\n") == 1
     assert "table1 (Table I), recovery of unpoisoned frequencies: MSE, data cities" in result.out
-    names = {"cells.jsonl", "summary.csv", "mse.png", "mse.svg"}
-    assert {file.name for file in OUT.iterdir()} == names
-    assert (OUT / "mse.png").read_bytes().startswith(b"\x89PNG")
+    names = {f"{name}{end}" for name in ("table1", "mse") for end in ENDINGS}
+    assert {file.name for file in OUT.iterdir()} == {"cells.jsonl", *names}
+    assert (OUT / "mse.pdf").read_bytes().startswith(b"%PDF")
     assert b"<svg" in (OUT / "mse.svg").read_bytes()
     assert {row["n"] for row in rows()} == {2000}
-    with (OUT / "summary.csv").open(newline="") as file:
+    with (OUT / "mse.csv").open(newline="") as file:
         assert {row["trials"] for row in csv.DictReader(file)} == {"2"}
 
 
@@ -94,14 +96,6 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
     cells = Counter(str(row["cell"]) for row in rows())
     assert 0 < len(cells) < 1_800
     assert set(cells.values()) <= {6, 8}
-
-
-def test_terminal_shows_progress(watched: Any) -> None:
-    shown = watched(f"study paper table1 {SMALL} --output out")
-    code, out = shown.ended()
-    assert code == 0
-    assert "8/8" in shown.shown
-    assert "table1" in out
 
 
 def test_counts_a_column_of_a_file(run: Run) -> None:
@@ -142,15 +136,37 @@ def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> No
     assert message in result.err.splitlines()[-1]
 
 
-def test_names_missing_matplotlib_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
-    assert run("study paper mse").error == (
-        "a picture needs matplotlib: pip install 'ldprecover[experiments]'"
+def test_verify_names_numbers_that_differ(run: Run) -> None:
+    Path("users.txt").write_text("tea\nmilk\n" * 40 + "rum\n" * 20)
+    keys = 'methods = ["norm-sub", "fiad"]\nprotocols = "grr"\nattacks = "none"\ntrials = 25\n'
+    Path("mine.toml").write_text(f'{keys}data = "users.txt"\n')
+    run("study run mine.toml --output out --jobs 1").succeeds()
+    same = run("study run mine.toml --verify out --jobs 1").succeeds()
+    assert same.err.splitlines()[-1] == "Ran 20 cells again: 0 differences above 1e-6."
+    text = (OUT / "mine.json").read_text()
+    results = json.loads(text)
+    before = results["cells"][7]["outcomes"][2]["mse"]
+    results["cells"][7]["outcomes"][2]["mse"] = before * (1 + 2e-6)
+    results["cells"][8]["outcomes"][2]["mse"] *= 1 + 5e-7
+    hashed = results["record"]["sha256"]
+    assert hashed == {"users.txt": hashlib.sha256(Path("users.txt").read_bytes()).hexdigest()}
+    results["cells"][0]["environment"] = hashed["users.txt"] = "other"
+    (OUT / "mine.json").write_text(json.dumps(results))
+    other = run("study run mine.toml --verify out --all --jobs 1")
+    assert other.code == 1
+    assert other.out == (
+        "data users.txt, protocol grr, attack none, beta 0.0, epsilon 0.5, eta 0.2, questions 1, "
+        "assign ticket, xi 0.0, trial 7, model none: mse of norm-sub was "
+        f"{before * (1 + 2e-6)}, and is {before}\n"
     )
-    assert not list(Path.cwd().iterdir())
+    assert "some cells were run by other; this is ldprecover" in other.err
+    assert "sha256: users.txt was other, and is" in other.err
 
 
-def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
+def test_writes_cost_and_tables_without_matplotlib(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
     Path("mine.toml").write_text(STUDY)
     result = run("study run mine.toml --output out --jobs 1").succeeds()
     cost = "4 cells, 8 recoveries, 4,212 reports to make; all other counts are drawn from their law"
@@ -158,7 +174,9 @@ def test_study_prints_cost_and_writes_json_and_table(run: Run) -> None:
     for text in ("mine: MSE, data cities", "mine: FG, data cities", "fiad of [red]", "refused"):
         assert text in result.out
     assert len(Results.from_json((OUT / "mine.json").read_bytes()).cells) == 4
-    assert {file.name for file in OUT.iterdir()} == {"cells.jsonl", "mine.json"}
+    assert "Figures need matplotlib: pip install 'ldprecover[experiments]'" in result.err
+    names = {"cells.jsonl", "mine.json", "mine.csv", "mine.tex", "mine-fg.tex"}
+    assert {file.name for file in OUT.iterdir()} == names
 
 
 def test_help_names_every_table_and_figure(run: Run) -> None:
