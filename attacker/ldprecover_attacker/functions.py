@@ -40,7 +40,8 @@ def attack_class(value: object, name: str | None = None) -> type[Attack]:
         raise ParameterError(f"an attack {expected}, not {repr(value).partition(' at 0x')[0]:.60}")
     title = name or str(getattr(value, "__name__", type(value).__name__))
     try:
-        targeted = "targets" in signature(value).parameters
+        bound = getattr(value, "keywords", {})  # those of a functools.partial
+        targeted = "targets" in signature(value).parameters.keys() - bound.keys()
     except ValueError:  # a builtin without a signature, which fails the check
         targeted = False
     check_parameters(value, 3, f"{title} {expected}", **({"targets": ()} if targeted else {}))

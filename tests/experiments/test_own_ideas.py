@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -86,6 +87,14 @@ def test_function_is_given_the_targets(clean: SimulatedRound) -> None:
     assert counts[:2].tolist() == [0, 0]
     assert counts.sum() == 250
     assert attacked.targets == ("newt", "fish")
+
+
+def test_partial_keeps_the_targets_that_it_binds(clean: SimulatedRound) -> None:
+    attacked = clean.attack(partial(raised, targets=[3]), beta=0.2)
+    assert attacked.round.malicious.counts(clean.parameters.oracle).tolist() == [0, 0, 0, 250]
+    keys = {"attacks": partial(raised, targets=[2]), "methods": "norm-sub", "trials": 1}
+    (row,) = Study.of({**keys, "protocols": "oue"}, data=[clean_data()]).run().cells
+    assert row.outcomes[1].mse > 2 * row.outcomes[0].mse
 
 
 def test_attack_is_taken_as_it_is(clean: SimulatedRound) -> None:
