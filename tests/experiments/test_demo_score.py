@@ -182,4 +182,8 @@ def test_json_is_strict_where_errors_are_zero() -> None:
         "details": exact.details,
         "targets": [0],
         "truth": [0.5, 0.5],
+        "genuine": [0.5, 0.5],
+        "poisoned": [0.5, 0.5],
+        "recovered": None,
+        "best": None,
     }
