@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "source tokens": 278_700,
+    "source tokens": 278_800,
     "test tokens": 352_000,
     "lines of JavaScript, shell, YAML, TOML, HTML": 12_500,
     "columns of the table of rounds": 28,

@@ -211,7 +211,8 @@ def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, A
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
 
 
-def test_testing_has_its_step_and_seconds(visitor: Visitor, attacked: dict[str, Any]) -> None:
+def test_testing_has_its_step_and_seconds(visitor: Visitor, server: ServerProcess) -> None:
+    attacked = poisoned(server)  # a new round, which has no verdict yet
     visitor.context.route("**/recover", lambda route: None)
     visitor.page.clock.install()
     page = visitor.open(f"#/rounds/{attacked['name']}")

@@ -35,6 +35,7 @@ _Own = Annotated[
 """The round or form of a command that never takes the current round."""
 _SHOWN = 40  # characters of a question in a list
 _OTHER_COLUMNS = 84  # characters of a list beside the name
+_WITH_QUESTIONS = 66  # those without the time of opening
 
 
 def list_rounds(
@@ -64,11 +65,12 @@ def list_rounds(
         return
     out = console()
     attacks = [round.verdict.attack.replace("_", " ") if round.verdict else "" for round in rounds]
-    dated = max(len(round.name) for round in rounds) + _OTHER_COLUMNS <= out.width
+    room = out.width - max(len(round.name) for round in rounds)
+    dated = room >= _OTHER_COLUMNS
     rows = (
         (
             round.name,
-            _shortened(round.question or round.title or ""),
+            _shortened(round.question or round.title or "") if room >= _WITH_QUESTIONS else "",
             round.state,
             attack,
             round.protocol,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import pickle
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -206,6 +206,19 @@ class ResultCache:
         self._results.add(name[0], task.result())
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """Reports of several rounds, one after the other.
+
+    Each iteration is new: a transaction ends with the loop that reads it, also after an error.
+    """
+
+    rounds: Sequence[Iterable[bytes]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(self.rounds)
+
+
 @dataclass(eq=False)
 class Analyses:
     """Looks up and runs the analyses of rounds that their caller may read.
@@ -308,7 +321,7 @@ class Analyses:
             tally, stored = tally + counted, stored + reports.n
             parts.append(reports)
         is_complete = stored == tally.n or oracle.traits.histogram
-        return self._task(analysis, tally, is_complete), chain.from_iterable(parts)
+        return self._task(analysis, tally, is_complete), _Parts(parts)
 
     def _task(self, analysis: Analysis[R], tally: Tally, is_complete: bool) -> Task:
         analysis.require_reports(is_complete)
