@@ -13,7 +13,7 @@ from ldprecover_server.storage import AccessKey, Act, Finding, Storage
 
 
 def migrate(settings: Settings) -> list[str]:
-    """Upgrade the database's schema to this version's; return the revisions that ran.
+    """Upgrade the database's schema to this version's; return the revisions that it lacked.
 
     Raises ConfigurationError, also for a SQLite file that does not exist.
     """

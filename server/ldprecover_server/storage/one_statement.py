@@ -113,4 +113,4 @@ SELECT CASE
 END
 """  # noqa: S608  the only value is a constant
 ABORTED = "LD001"
-"""SQLSTATE that the Postgres function ldprecover_abort_commit raises; see the first revision."""
+"""SQLSTATE that the Postgres function ldprecover_abort_commit raises; see `schema`."""

@@ -189,6 +189,29 @@ acts = sa.Table(
     _column("subject", sa.String(64)),  # name of the round, form or key
 )
 
+_ON_POSTGRES = (
+    """
+    CREATE FUNCTION ldprecover_abort_commit() RETURNS integer LANGUAGE plpgsql AS
+    $$ BEGIN
+        RAISE EXCEPTION 'keys or tally changed during the commit' USING ERRCODE = 'LD001';
+    END $$
+    """,
+    # Uncompressed outside the row, a slice of a segment is read without the rest of it.
+    "ALTER TABLE segments ALTER COLUMN data SET STORAGE EXTERNAL",
+    "ALTER TABLE tallies ALTER COLUMN counts SET STORAGE EXTERNAL",
+    # Every commit updates a tally. Half of each page is left free for its next version, and values
+    # stored outside the row (500 items or more) are vacuumed without delay.
+    "ALTER TABLE tallies SET (fillfactor = 50, toast.autovacuum_vacuum_cost_delay = 0)",
+)
+
+
+@sa.event.listens_for(metadata, "after_create")
+def _finish_on_postgres(target: sa.MetaData, connection: sa.Connection, **options: Any) -> None:
+    if connection.dialect.name == "postgresql":
+        for statement in _ON_POSTGRES:
+            connection.exec_driver_sql(statement)
+
+
 # Keys of the Postgres advisory locks, in one place because they share the whole database. Locks
 # with two keys (a class and a number) and locks with one key never conflict with each other.
 PROCESS_CLASS = 0x4C44505

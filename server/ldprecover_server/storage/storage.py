@@ -127,7 +127,7 @@ class Storage(Repository):
         return False
 
     def migrate(self) -> list[str]:
-        """Upgrade the schema to this version's; return the revisions that ran.
+        """Upgrade the schema to this version's; return the revisions that it lacked.
 
         Raises ConfigurationError.
         """

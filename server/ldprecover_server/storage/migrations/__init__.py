@@ -1,4 +1,7 @@
-"""Upgrades the schema of a database to this version's, with Alembic."""
+"""Upgrades the schema of a database to this version's, with Alembic.
+
+A new database gets the tables of `schema`. A revision changes those of an older version.
+"""
 
 import functools
 import shlex
@@ -13,13 +16,13 @@ from alembic.script import ScriptDirectory
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.secrets import without_secrets
 from ldprecover_server.storage.database import Database
-from ldprecover_server.storage.schema import MIGRATION_KEY
+from ldprecover_server.storage.schema import MIGRATION_KEY, metadata
 
 FOLDER = Path(__file__).parent
 
 
 def migrate(database: Database) -> list[str]:
-    """Upgrade a database to this version's schema; return the revisions that ran.
+    """Upgrade a database to this version's schema; return the revisions that it lacked.
 
     Raises ConfigurationError for a database of another version, and StoreUnavailableError.
     """
@@ -29,11 +32,14 @@ def migrate(database: Database) -> list[str]:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
             # A second process that migrates waits, and then finds nothing to do.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_KEY)))
-        config = _config()
         before = _revision(connection)
         pending = _pending(before)
-        if pending:
-            config.attributes["connection"] = connection
+        config = _config()
+        config.attributes["connection"] = connection
+        if before is None:
+            metadata.create_all(connection)
+            command.stamp(config, "head")
+        elif pending:
             command.upgrade(config, "head")
         return pending
 
