@@ -48,6 +48,18 @@ class MeanEstimate(Message):
     high: float
 
 
+def recovery_columns(result: Any, items: Sequence[str]) -> Columns:
+    """Return the columns of a recovery, the core's or the interface's, without its items."""
+    stated, targets = result.conclusions, set(result.targets)
+    vectors = {
+        name: getattr(result, name) for name in ("poisoned", "malicious", "genuine", "recovered")
+    }
+    vectors["target"] = [i in targets for i in range(len(items))]
+    vectors["standard_deviation"] = stated and stated.standard_deviations
+    vectors |= {name: stated and getattr(stated, name) for name in ("lower", "upper")}
+    return {name: plain_column(vector, items) for name, vector in vectors.items()}
+
+
 class ColumnsMixin:
     """Adds a data frame of the `columns` of a result."""
 
@@ -250,16 +262,5 @@ class Recovered(ColumnsMixin, Message):
     @property
     def columns(self) -> Columns:
         """The table of all items, as in CSV; `index` is the place of an item, from 0."""
-        indices, stated, targets = range(len(self.items)), self.conclusions, set(self.targets)
-        return {
-            "item": self.items,
-            "index": indices,
-            **{
-                name: plain_column(getattr(self, name), self.items)
-                for name in ("poisoned", "malicious", "genuine", "recovered")
-            },
-            "target": [i in targets for i in indices],
-            "standard_deviation": plain_column(stated and stated.standard_deviations, self.items),
-            "lower": plain_column(stated and stated.lower, self.items),
-            "upper": plain_column(stated and stated.upper, self.items),
-        }
+        of_items = {"item": self.items, "index": range(len(self.items))}
+        return of_items | recovery_columns(self, self.items)

@@ -111,18 +111,11 @@ def test_function_and_method_recover(clean: SimulatedRound) -> None:
         recovered = attacked.recover(method)
         assert recovered.recovery.recovered == pytest.approx(expected)
     assert attacked.recover(projected).recovery.method == "projected"
-    assert "<th>projected</th>" in attacked.recover(projected)._repr_html_()
+    assert "<th>recovered by projected</th>" in attacked.recover(projected)._repr_html_()
     counts = recover(attacked.parameters.oracle, attacked.round.tally, projected)
     assert counts.recovered == pytest.approx(expected)
     assert "projected" not in METHODS
     assert attacked.recover(METHODS["auto"]).recovery.method == "unmix"
-
-
-def test_column_of_a_function_is_beside_those_of_the_round(clean: SimulatedRound) -> None:
-    def estimated(estimates: Any, oracle: FrequencyOracle) -> Any:
-        return estimates
-
-    assert "<th>estimated</th><th>recovery estimated</th>" in clean.recover(estimated)._repr_html_()
 
 
 def test_name_of_a_module_is_what_the_module_has_now(module: str, clean: SimulatedRound) -> None:

@@ -73,9 +73,21 @@ def test_shows_parameters_and_labels(attacked: SimulatedRound) -> None:
     assert recovered.mse == np.mean((recovered.recovery.recovered - [0.6, 0.3, 0.1]) ** 2)
 
 
+def test_frames_have_the_columns_of_the_commands_and_the_truth() -> None:
+    collected = simulate("cities", users=2000)
+    errors = collected.to_frame().standard_error
+    assert errors.tolist() == collected.round.poisoned.standard_errors.tolist()
+    frame = collected.recover("unmix", targets=[3]).to_frame()
+    shares = ["true", "poisoned", "malicious", "genuine", "recovered"]
+    assert [*frame] == [*shares, "target", "standard_deviation", "lower", "upper"]
+    assert ((frame.lower <= frame.recovered) & (frame.recovered <= frame.upper)).all()
+    assert frame.index[frame.target].tolist() == [collected.items[3]]
+    assert frame.true.sum() == pytest.approx(1)
+
+
 def test_tables_have_labels_and_are_escaped(attacked: SimulatedRound) -> None:
     html = attacked.recover("norm-sub")._repr_html_()
-    assert "<th>true</th><th>poisoned</th><th>norm-sub</th>" in html
+    assert "<th>true</th><th>poisoned</th><th>recovered by norm-sub</th>" in html
     assert "<td>&gt; &lt;i&gt;newt</td><td>10.00 %</td>" in html
     assert "<th>estimated</th>" in simulate(COUNTS, "grr")._repr_html_()
 

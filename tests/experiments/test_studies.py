@@ -299,10 +299,10 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     assert frame[frame.method == "fiad"].mse.isna().all()
     means = results.to_frame(means=True)
     written = pd.read_csv(StringIO(results.to_csv()))
-    shown = ["attack", "method", "trials", "mse", "mse_se"]
+    shown = ["attack", "method", "trials", "mse", "mse_standard_error"]
     pd.testing.assert_frame_equal(written[shown], means[shown], check_dtype=False, rtol=1e-3)
     errors = frame.groupby(["attack", "method"], sort=False).mse.sem()
-    assert means.mse_se.tolist() == pytest.approx(errors.tolist(), nan_ok=True)
+    assert means.mse_standard_error.tolist() == pytest.approx(errors.tolist(), nan_ok=True)
 
 
 def test_table_has_a_row_for_each_setting(results: Results) -> None:

@@ -12,7 +12,7 @@ from tests.page.test_rounds import act, card, give_key
 from ldprecover.rounds.tickets import assigned_round
 from ldprecover_cli import app as command
 
-COLUMNS = '"Question","Item","Best estimate","As collected","Collected ±"'
+COLUMNS = '"question","item","recovered","frequency","standard_error"'
 TABLE = f'\ufeff{COLUMNS}\n"{MARKUP}0","\'=1",0.'
 
 

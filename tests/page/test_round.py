@@ -445,8 +445,8 @@ def test_html_label_is_text_in_page_and_csv(
     download.value.save_as(tmp_path / "f.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "f.csv").read_text(encoding="utf-8-sig"))))
     assert rows[0] == [
-        *("Target", "Item", "Best estimate", "As collected", "Ldprecover"),
-        *("Collected ±", "Certified ≥", "Certified ≤", "Change"),
+        *("target", "item", "recovered", "frequency", "ldprecover", "standard_error"),
+        *("certified_lower", "certified_upper", "change", "lower", "upper"),
     ]
     assert {row[1] for row in rows[1:]} == (set(CITIES) - {'=HYPERLINK("x")'}) | {
         '\'=HYPERLINK("x")'

@@ -85,7 +85,7 @@ def test_series_has_lines_verdicts_and_changes(visitor: Visitor, server: ServerP
     path = Path(download.value.path())
     table = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     assert len(table) == 1 + ROUNDS * len(CITIES)
-    assert table[0] == ["Round", "Item", "As collected", "± 95 %", "Reports", "Verdict"]
+    assert table[0] == ["number", "item", "frequency", "standard_error", "n", "attack"]
     sums = {int(number): int(n) for number, _, _, _, n, _ in table[1:]}
     assert sums == {1: 3000, 2: 6000, 3: 6000, 4: 6000}
     check_looks(page)

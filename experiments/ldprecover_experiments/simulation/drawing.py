@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ldprecover_experiments.errors import ExperimentError
 from ldprecover_experiments.simulation.poisoned_round import Vector
@@ -19,7 +19,11 @@ def draw_items(
     """Draw the estimates of `shown_items` as bars, with ">" before the label of a target."""
     chosen = shown_items(columns, targets)
     labels = [("> " if i in targets else "") + plain_label(items[i]) for i in chosen]
-    bars(panel, labels, {name: f[chosen] for name, f in columns.items()}, rotation=45, ha="right")
+    width = 0.8 / len(columns)
+    for i, (name, f) in enumerate(columns.items()):
+        places = [place - 0.4 + width * i for place in range(len(chosen))]
+        panel.bar(places, f[chosen], width, align="edge", label=name)
+    panel.set_xticks(range(len(chosen)), labels, rotation=45, ha="right")
     from matplotlib.ticker import PercentFormatter
 
     panel.yaxis.set_major_formatter(PercentFormatter(1))
@@ -32,15 +36,6 @@ def shown_items(columns: Mapping[str, Vector], targets: Collection[int]) -> list
     """Return the ten items that are most frequent in the first column, and the targets."""
     by_share: list[int] = (-next(iter(columns.values()))).argsort(kind="stable").tolist()
     return by_share[:_MOST_FREQUENT] + [i for i in by_share[_MOST_FREQUENT:] if i in targets]
-
-
-def bars(panel: "Axes", ticks: Sequence[str], series: Mapping[str, Any], **text: Any) -> None:
-    """Draw a group of bars at each tick, one of each series; `text` is the style of the ticks."""
-    width = 0.8 / max(1, len(series))
-    for i, (label, heights) in enumerate(series.items()):
-        at = [place - 0.4 + width * i for place in range(len(ticks))]
-        panel.bar(at, heights, width, align="edge", label=label)
-    panel.set_xticks(range(len(ticks)), ticks, **text)
 
 
 def new_axes() -> "Axes":

@@ -33,7 +33,7 @@ from ldprecover_experiments.simulation.poisoned_round import (
     own_targets,
 )
 from ldprecover_experiments.simulation.tables import TextTable
-from ldprecover_interface.notebook import data_frame
+from ldprecover_interface.results import Columns, ColumnsMixin, recovery_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,12 +83,22 @@ def simulate(
     return SimulatedRound(parameters, PoisonedRound.clean(parameters.oracle, population), seed)
 
 
-Columns = tuple[tuple[str, ...], Targets, Mapping[str, Vector]]
+Shown = tuple[tuple[str, ...], Targets, Mapping[str, Vector]]
 """The labels, the indices of the targets, and the truth and estimates by name."""
 
 
-class LabelledEstimates(ABC):
+class LabelledEstimates(ColumnsMixin, ABC):
     """Estimates by label, as a data frame, a plot and a table."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Columns:
+        """The true frequencies, and the columns that `ldprecover result` writes."""
+
+    @property
+    @abstractmethod
+    def items(self) -> tuple[str, ...]:
+        """The labels of the items."""
 
     @property
     @abstractmethod
@@ -96,16 +106,8 @@ class LabelledEstimates(ABC):
         """The round in a line."""
 
     @abstractmethod
-    def _by_label(self) -> Columns:
+    def _by_label(self) -> Shown:
         """Return the labels, the targets and the estimates."""
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: a row for each label, a column for the truth and estimates.
-
-        Raises ImportError without pandas.
-        """
-        items, _, columns = self._by_label()
-        return data_frame(columns, items)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the ten most frequent items and the targets; return the matplotlib axes.
@@ -115,15 +117,10 @@ class LabelledEstimates(ABC):
         """
         axes = new_axes() if axes is None else axes
         items, targets, columns = self._by_label()
-        named = {self._in_words(name): column for name, column in columns.items()}
-        draw_items(axes, items, targets, named)
+        draw_items(axes, items, targets, columns)
         axes.set_title(self._caption)
         axes.legend()
         return axes
-
-    def _in_words(self, column: str) -> str:
-        """Return the name of a column for the legend of a plot."""
-        return column
 
     def _repr_html_(self) -> str:
         items, targets, columns = self._by_label()
@@ -150,6 +147,17 @@ class SimulatedRound(LabelledEstimates):
     def items(self) -> tuple[str, ...]:
         """The labels of the items."""
         return self.parameters.items
+
+    @property
+    def columns(self) -> Columns:
+        """The true frequencies, and those of `result frequencies`."""
+        vectors = {
+            "true": self.round.truth,
+            "support": self.round.tally.counts(self.round.oracle),
+            "frequency": self.round.poisoned.frequencies,
+            "standard_error": self.round.poisoned.standard_errors,
+        }
+        return {name: vector.tolist() for name, vector in vectors.items()}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -229,7 +237,7 @@ class SimulatedRound(LabelledEstimates):
         request = RecoveryRequest(targets=self._indices(targets), **assumptions)
         return SimulatedRecovery(self, self.round.recover(request))
 
-    def _by_label(self) -> Columns:
+    def _by_label(self) -> Shown:
         estimate = "poisoned" if self.round.malicious.n else "estimated"
         columns = {"true": self.round.truth, estimate: self.round.poisoned.frequencies}
         return self.items, self.round.targets or (), columns
@@ -289,31 +297,34 @@ class SimulatedRecovery(LabelledEstimates):
     recovery: Recovery
 
     @property
+    def items(self) -> tuple[str, ...]:
+        """The labels of the items."""
+        return self.round.items
+
+    @property
+    def columns(self) -> Columns:
+        """The true frequencies, and those of `result recover`."""
+        true = self.round.round.truth.tolist()
+        return {"true": true, **recovery_columns(self.recovery, self.items)}
+
+    @property
     def frequencies(self) -> dict[str, float]:
         """The recovered frequency of each label."""
-        return dict(zip(self.round.items, self.recovery.recovered.tolist(), strict=True))
+        return dict(zip(self.items, self.recovery.recovered.tolist(), strict=True))
 
     @property
     def mse(self) -> float:
         """The mean squared error of the recovered frequencies."""
         return mse(self.recovery.recovered, self.round.round.truth)
 
-    def _by_label(self) -> Columns:
+    def _by_label(self) -> Shown:
         items, targets, columns = self.round._by_label()
-        return items, targets, {**columns, self._column: self.recovery.recovered}
-
-    @property
-    def _column(self) -> str:
-        """The method; a function may be called as another column is."""
-        method = self.recovery.method
-        return f"recovery {method}" if method in ("true", "estimated", "poisoned") else method
+        name = f"recovered by {self.recovery.method}"
+        return items, targets, {**columns, name: self.recovery.recovered}
 
     @property
     def _caption(self) -> str:
         return self.round._caption
-
-    def _in_words(self, column: str) -> str:
-        return f"recovered by {self.recovery.method}" if column == self._column else column
 
     def __repr__(self) -> str:
         top = highest(self.recovery.recovered, self.round.items)

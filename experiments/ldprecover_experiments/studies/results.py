@@ -44,16 +44,16 @@ _REFERENCES = ("genuine", "oracle")
 class MeanOutcome:
     """Means over the trials of one method in one setting, of the fields of MethodOutcome.
 
-    A name with `_se` is the standard error of a mean, None for one trial.
+    A name with `_standard_error` is the standard error of a mean, None for one trial.
     """
 
     trials: int
     mse: float
-    mse_se: float | None
+    mse_standard_error: float | None
     fg: float | None
-    fg_se: float | None
+    fg_standard_error: float | None
     malicious_mse: float | None
-    malicious_mse_se: float | None
+    malicious_mse_standard_error: float | None
     coverage: float | None
     variance: float | None
 
@@ -66,12 +66,12 @@ class MeanOutcome:
             means[name] = float(np.mean(values)) if values else None
             if name in NUMBERS:
                 sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-                means[f"{name}_se"] = None if sd is None else sd / len(values) ** 0.5
+                means[f"{name}_standard_error"] = None if sd is None else sd / len(values) ** 0.5
         return cls(trials=len(outcomes), **means)
 
     def with_error(self, number: str) -> Mean:
         """Return the mean of one of NUMBERS and its standard error."""
-        return getattr(self, number), getattr(self, f"{number}_se")
+        return getattr(self, number), getattr(self, f"{number}_standard_error")
 
 
 @dataclass(frozen=True, eq=False)

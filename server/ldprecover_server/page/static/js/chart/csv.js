@@ -15,10 +15,10 @@ function cell(value) {
   return `"${guarded(String(value)).replaceAll('"', '""')}"`;
 }
 
-/** CSV of columns `{title, value(row)}` and rows. */
+/** CSV of columns `{title, name, value(row)}` and rows; the header has the names, else the titles. */
 export function csv(columns, rows) {
   const lines = [
-    columns.map((column) => cell(column.title)),
+    columns.map((column) => cell(column.name ?? column.title)),
     ...Array.from(rows, (row) => columns.map((column) => cell(column.value(row)))),
   ];
   return lines.map((line) => `${line.join(",")}\r\n`).join("");

@@ -5,9 +5,9 @@ import { day } from "../format.js";
 import { colour, font, onTheme } from "./colours.js";
 import { mark, sign } from "./marks.js";
 
-/** A column of numbers of a table: `value(row)`, and `text(value, row)` shows it. */
-export function numeric(title, value, text) {
-  return { title, kind: "number", value, text };
+/** A column of numbers of a table: `value(row)`, and `text(value, row)` shows it; `name` is its title in CSV. */
+export function numeric(title, value, text, name = title) {
+  return { title, name, kind: "number", value, text };
 }
 
 /**
@@ -48,7 +48,11 @@ export function frame({ title, name, signal, tableOpen = false, caption = () => 
 
   // Disabled until there are numbers, and while further ones are on their way.
   const downloads = [
-    ["CSV", async () => (await import("./csv.js")).downloadCsv(name, columns, rows)],
+    [
+      "CSV",
+      async () =>
+        (await import("./csv.js")).downloadCsv(name, [...columns, ...(options.extra ?? [])], rows),
+    ],
     ["PNG", save],
   ].map(([kind, onclick]) =>
     action(kind, onclick, { class: "small", disabled: true, "aria-label": `${kind}: ${title}` }),
@@ -87,7 +91,7 @@ export function frame({ title, name, signal, tableOpen = false, caption = () => 
       );
     },
     /** Set the table's columns `{title, value(row), text(value, row), kind}` and rows, and options of `table`.
-     * While more columns are `pending` nothing can be downloaded. */
+     * `extra` columns `{name, value(row)}` are in the CSV alone. While more columns are `pending` nothing can be downloaded. */
     setTable(newColumns, newRows, { pending = false, ...newOptions } = {}) {
       [columns, rows, options, stale] = [newColumns, newRows, newOptions, true];
       for (const button of downloads) button.disabled = pending;

@@ -22,6 +22,7 @@ export function collected({ frequencies, standard_errors: errors }) {
   const ends = (sign) => frequencies.map((value, i) => value + sign * WIDE * errors[i]);
   return {
     name: "as collected",
+    field: "frequency",
     colour: "collected",
     mark: "ring",
     size: 3,
@@ -36,6 +37,7 @@ export function collected({ frequencies, standard_errors: errors }) {
 export function bestEstimate({ recovered, conclusions }) {
   return {
     name: "best estimate",
+    field: "recovered",
     colour: "recovered",
     mark: "dot",
     size: 5,
@@ -216,6 +218,10 @@ export function itemsChart(round, settings, signal, toggle, changed, title = USE
         isChosen: (index) => settings.targets.has(index),
         long: true,
         pending,
+        extra: [
+          { name: "lower", value: (index) => series[0].low?.[index] },
+          { name: "upper", value: (index) => series[0].high?.[index] },
+        ],
       });
     },
   };
@@ -269,25 +275,25 @@ function tableColumns(labels, series, certified, estimates, settings, toggle, ma
     input.setAttribute("aria-label", `Target: ${labels[index]}`);
     return input;
   };
-  const column = (title, values, text = frequency) =>
-    numeric(title, (index) => values?.[index] ?? null, text);
+  const column = (title, name, values, text = frequency) =>
+    numeric(title, (index) => values?.[index] ?? null, text, name);
   const has = (index) => settings.targets.has(index);
   const title = (name) => name[0].toUpperCase() + name.slice(1);
   const [first] = series;
   const reported = estimates.frequencies;
   return [
-    mayChoose && { title: "Target", kind: "narrow", value: has, node: box },
-    { title: "Item", kind: "text", value: (index) => labels[index] },
-    ...series.map((each) => column(title(each.name), each.values)),
-    column(
-      "Collected ±",
-      estimates.standard_errors.map((error) => WIDE * error),
+    mayChoose && { title: "Target", name: "target", kind: "narrow", value: has, node: box },
+    { title: "Item", name: "item", kind: "text", value: (index) => labels[index] },
+    ...series.map((each) => column(title(each.name), each.field ?? each.name, each.values)),
+    column("Collected ±", "standard_error", estimates.standard_errors, (error) =>
+      frequency(WIDE * error),
     ),
-    certified !== undefined && column("Certified ≥", certified?.lower),
-    certified !== undefined && column("Certified ≤", certified?.upper),
+    certified !== undefined && column("Certified ≥", "certified_lower", certified?.lower),
+    certified !== undefined && column("Certified ≤", "certified_upper", certified?.upper),
     first.values !== reported &&
       column(
         "Change",
+        "change",
         first.values.map((value, i) => value - reported[i]),
         change,
       ),

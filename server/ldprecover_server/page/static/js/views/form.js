@@ -24,7 +24,7 @@ import { epsilonOf, summed } from "./rounds.js";
 
 const SECONDS = 3;
 const GROWTH = 1.1; // the best estimate is worked out again after a tenth more reports
-const COLUMNS = ["Question", "Item", "Best estimate", "As collected", "Collected ±"];
+const COLUMNS = ["question", "item", "recovered", "frequency", "standard_error"];
 const SHARE = 0.05; // of malicious reports, for an example
 const NO_CHART = 0.5; // half a 95 % interval from which on a chart tells nothing
 const UNTESTED = {
@@ -132,13 +132,7 @@ export async function show({ main, path: [id], query, signal }) {
         const { frequencies, standard_errors: errors } = estimates;
         const best = questions[k].best()?.recovered;
         for (const [i, item] of items.entries())
-          rows.push([
-            round.question,
-            item,
-            best?.[i],
-            frequencies?.[i],
-            errors && WIDE * errors[i],
-          ]);
+          rows.push([round.question, item, best?.[i], frequencies?.[i], errors?.[i]]);
       }
       const columns = COLUMNS.map((title, k) => ({
         title,

@@ -190,9 +190,10 @@ export async function show({ main, path: [name], query, signal }) {
     const byNumber = new Map(counted.map((entry) => [entry.number, entry]));
     const pointOf = (entry, i) => {
       const { frequencies: f, standard_errors: errors, numbers = [entry.number] } = answerOf(entry);
-      const half = WIDE * errors[i];
+      const error = errors[i];
+      const half = WIDE * error;
       const isBad = numbers.some((each) => attacked.has(each));
-      return { x: entry.number, y: f[i], low: f[i] - half, high: f[i] + half, isBad };
+      return { x: entry.number, y: f[i], low: f[i] - half, high: f[i] + half, error, isBad };
     };
     const panels = shown.map((i) => ({
       title: isolated(items[i]),
@@ -234,12 +235,22 @@ export async function show({ main, path: [name], query, signal }) {
     const rows = counted.flatMap((entry) => order.map((i) => ({ entry, i, ...pointOf(entry, i) })));
     chart.setTable(
       [
-        numeric("Round", (row) => row.x, String),
-        { title: "Item", kind: "text", value: (row) => items[row.i] },
-        numeric("As collected", (row) => row.y, frequency),
-        numeric("± 95 %", (row) => row.high - row.y, frequency),
-        numeric("Reports", (row) => answerOf(row.entry).n, count),
-        { title: "Verdict", kind: "text", value: (row) => row.entry.round.verdict?.attack ?? "" },
+        numeric("Round", (row) => row.x, String, "number"),
+        { title: "Item", name: "item", kind: "text", value: (row) => items[row.i] },
+        numeric("As collected", (row) => row.y, frequency, "frequency"),
+        numeric(
+          "± 95 %",
+          (row) => row.error,
+          (error) => frequency(WIDE * error),
+          "standard_error",
+        ),
+        numeric("Reports", (row) => answerOf(row.entry).n, count, "n"),
+        {
+          title: "Verdict",
+          name: "attack",
+          kind: "text",
+          value: (row) => row.entry.round.verdict?.attack ?? "",
+        },
       ],
       rows,
       { pending: entries.some((entry) => !answerOf(entry)) },
