@@ -12,7 +12,7 @@ from ldprecover_attacker import APA, APA2
 
 
 @pytest.mark.slow
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles(), st.integers(0, 40))
 def test_m_valid_reports_or_a_refusal_with_its_reason(
     data: st.DataObject, oracle: FrequencyOracle, m: int
@@ -33,7 +33,7 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles(max_size=12))
 def test_certain_supports_hold_in_every_report(
     data: st.DataObject, oracle: FrequencyOracle
@@ -54,7 +54,7 @@ def test_certain_supports_hold_in_every_report(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles(max_size=16))
 def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOracle) -> None:
     """Of more items some have too many sets for the laws of HR and LLH: see `average_over_sets`."""
@@ -70,7 +70,7 @@ def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOr
     assert gain == pytest.approx(0.1 * (attack.support_sum(oracle, rng()) - 1))
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles().filter(items_are_alike))
 def test_expectations_follow_the_items_when_they_are_relabelled(
     data: st.DataObject, oracle: FrequencyOracle

@@ -33,9 +33,10 @@ CASES = {
     f"{name}, {oracle}": (oracle, attack)
     for name, attack in ATTACKS.items()
     for oracle in ORACLES
-    if refusal(attack, oracle) is None and not (name in ("mga-a", "apa") and oracle.traits.seeded)
+    if refusal(attack, oracle) is None
+    and not (name in ("mga-a", "apa") and oracle.protocol in ("olh", "llh", "hr"))
 }
-"""Every attack on every protocol; with seeds those that search among few of them."""
+"""Every attack on every protocol; where reports are searched for, those that search few of them."""
 
 
 @pytest.mark.slow
@@ -45,7 +46,7 @@ def test_real_reports_have_the_expected_support(oracle: FrequencyOracle, attack:
     sizes.
 
     Of 5,000 reports, which are independent given the attacker's secrets. Without a fault an item
-    fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of 4,999 degrees): 219
+    fails in at most 3e-12 of all trials, and a sum in 4e-12 (Student's t of 4,999 degrees): 222
     cases of 103 checks, 1e-7 in all. Ten standard deviations are missed once in 100.
     """
     m = 5_000

@@ -57,7 +57,7 @@ def test_subsets_are_uniform() -> None:
     ("oracle", "attack"),
     [
         (OUE_, APA(TARGETS)),
-        (OLH_, APA(TARGETS, search=300)),
+        pytest.param(OLH_, APA(TARGETS, search=300), marks=pytest.mark.statistical),
         (OUE(1.0, 490), APA(TARGETS)),
         (OUE_, APA2(TARGETS)),
         (OUE_, Cancel(TARGETS)),

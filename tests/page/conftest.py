@@ -103,6 +103,10 @@ class Visitor:
         self.context.unroute_all(behavior="ignoreErrors")
         self.page.emulate_media(color_scheme="light")
         self.page.goto("about:blank")
+        session = self.context.new_cdp_session(self.page)
+        stored = {"origin": self.url, "storageTypes": "indexeddb"}
+        session.send("Storage.clearDataForOrigin", stored)
+        session.detach()
         for event, listener in self._listeners.items():
             self.context.remove_listener(event, listener)
 

@@ -6,6 +6,8 @@ from scipy import stats
 
 from ldprecover import OLH
 
+pytestmark = pytest.mark.statistical
+
 D, G = 102, 3
 
 

@@ -22,6 +22,8 @@ from ldprecover import GRR, OLH, OUE, FrequencyOracle
 from ldprecover.protocols import HR, SS, SUE
 from ldprecover.types import Reports
 
+pytestmark = pytest.mark.statistical
+
 N = 1_000_000  # reports of each item
 FALSE_ALARM = 1e-9  # of each check, over all its bounds together
 SLACK = 0.1
