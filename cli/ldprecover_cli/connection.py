@@ -70,9 +70,8 @@ def connected_to(
     with connected(url, key, scope=scope) as client:
         reference, name = round, round
         if round == CURRENT:
-            for newest in (each for each in client.rounds() if each.form is None):
-                reference, name = newest.id, newest.name
-                break
+            status = client.round(CURRENT)
+            reference, name = status.id, status.name
         yield client, ChosenRound(reference, titled(name, round))
 
 

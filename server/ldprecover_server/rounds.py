@@ -11,7 +11,7 @@ from typing import Any
 from ldprecover import ParameterError, Tally
 from ldprecover.items import label_key
 from ldprecover.rounds.export import RoundExport
-from ldprecover.rounds.parameters import TEXTS, check_texts
+from ldprecover.rounds.parameters import TEXTS, RoundParameters, check_texts
 from ldprecover.sentences import counted
 from ldprecover_interface.base import ROUND_NAME
 from ldprecover_interface.forms import NewForm
@@ -25,6 +25,7 @@ from ldprecover_server.errors import (
 from ldprecover_server.limits import Cache
 from ldprecover_server.storage import (
     CURRENT,
+    Member,
     Storage,
     StoredRound,
     decode_labels,
@@ -87,15 +88,15 @@ class Rounds:
             raise ParameterError(
                 f"items: this server takes at most {self._max_domain_size} of a round"
             )
-        self._check_practice(parameters.practice)
+        self._check_practice(parameters)
         columns = {name: getattr(new, name) for name in ("access", "read_access", "retention")}
         texts = {name: getattr(new, name) for name in TEXTS}
         check_texts(texts)
         head = {"id": new_id("R"), "name": new.name, "closes_at": closes_at}
         return {**head, "parameters": parameters, **columns, **texts}
 
-    def _check_practice(self, practice: bool) -> None:
-        if practice and not self._practice:
+    def _check_practice(self, round: RoundParameters | StoredRound) -> None:
+        if round.practice and not self._practice:
             raise ParameterError(
                 "practice: only the server of `ldprecover class` takes practice rounds; open the "
                 "round without it"
@@ -134,16 +135,18 @@ class Rounds:
         Raises SeriesNotFoundError, NotNextError, ParameterError, PluginNotLoadedError and
         RoundDamagedError.
         """
-        self._check_practice(self.series(series)[0][1].practice)
-        opened, is_new = self._storage.series.next(series, number, closes_at, key)
+        opened, is_new = self._storage.series.next(
+            series, number, closes_at, key, self._check_practice
+        )
         return [self._remembered(round) for round in opened], is_new
 
-    def series(self, name: str | None = None) -> list[tuple[int, StoredRound]]:
-        """Return the rounds of a series, or of all, each with the last number of its series.
+    def series(self, limit: int, after: str | None) -> list[Member]:
+        """Return the rounds of series in the order of their names, the newest of each first."""
+        return self._storage.series.page(limit, after)
 
-        Raises SeriesNotFoundError.
-        """
-        return self._storage.series.read(name)
+    def members(self, series: str) -> list[Member]:
+        """Return the rounds of a series, the newest first. Raises SeriesNotFoundError."""
+        return self._storage.series.members(series)
 
     def close(self, identifier: str, key: str | None = None) -> StoredRound:
         """Close a round to reports.

@@ -13,7 +13,7 @@ from tests.page.conftest import Visitor, expect, serious
 from tests.page.rounds import CITIES, MARKUP, poisoned, report, verdict
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
 
 def give_key(page: "Page", key: str = ADMIN_KEY) -> None:
@@ -268,9 +268,14 @@ def test_key_is_forgotten_with_page(visitor: Visitor) -> None:
 
 
 def test_forgotten_key_takes_the_estimates_away(visitor: Visitor, server: ServerProcess) -> None:
+    """No request that waits is sent without it."""
+    for _ in range(3):
+        report(server, server.open_round(read_access="key"), 10)
     name = server.open_round(read_access="key")["name"]
     verdicts = {name: verdict("none_seen", 0, top=[first_item("secret", 0.4)])}
     add_verdicts(visitor, verdicts)
+    waiting: list[Route] = []
+    visitor.context.route("**/frequencies", lambda route: waiting.append(route))
     page = visitor.open("#/rounds")
     page.get_by_role("button", name="Enter key").click()
     give_key(page)
@@ -279,6 +284,11 @@ def test_forgotten_key_takes_the_estimates_away(visitor: Visitor, server: Server
     page.get_by_role("button", name="Key: admin").click()
     page.get_by_role("button", name="Forget the key").click()
     expect(card(page, name).locator(".top")).to_be_empty()
+    visitor.context.unroute("**/frequencies")
+    for route in waiting:
+        route.continue_()
+    with page.expect_response("**/rounds?**"):
+        pass
 
 
 def test_dead_server_shows_message(visitor: Visitor) -> None:

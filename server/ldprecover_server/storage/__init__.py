@@ -7,6 +7,7 @@ from ldprecover_server.storage.maintenance.check import Finding
 from ldprecover_server.storage.maintenance.chunks import for_seconds
 from ldprecover_server.storage.rounds import CURRENT, StoredRound, decode_labels, new_id
 from ldprecover_server.storage.segments import StoredReports
+from ldprecover_server.storage.series import Member
 from ldprecover_server.storage.storage import Storage
 from ldprecover_server.storage.verdicts import ATTACKS, NEAR_CERTAIN, ONCE
 
@@ -20,6 +21,7 @@ __all__ = [
     "Batch",
     "Finding",
     "HashedKey",
+    "Member",
     "Outcome",
     "Storage",
     "StoredReports",

@@ -4,7 +4,7 @@ At most one round or form of a series is open. All that opens one locks the row 
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,41 @@ from ldprecover_server.storage.rounds import (
     read_parameters,
     stored_round,
 )
-from ldprecover_server.storage.schema import NOT_GONE, rounds, series
+from ldprecover_server.storage.schema import NOT_GONE, forms, rounds, series
+from ldprecover_server.storage.tallies import NUMBER_OF_REPORTS
+
+_MEMBERS = (
+    sa.select(
+        *(rounds.c[name] for name in ("series", "number", "state", "form")),
+        *(rounds.c[name] for name in ("opened_at", "closes_at", "closed_at")),
+        sa.func.coalesce(rounds.c.form, rounds.c.id).label("id"),
+        sa.func.coalesce(forms.c.name, rounds.c.name).label("name"),
+        NUMBER_OF_REPORTS.label("n"),
+        series.c.last,
+    )
+    .join_from(rounds, series, series.c.name == rounds.c.series)
+    .outerjoin(forms, forms.c.id == rounds.c.form)
+    .where(NOT_GONE)
+    .order_by(rounds.c.series, rounds.c.number.desc(), rounds.c.position)
+)
+"""All members, the newest of each series first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A round of a series whose last number is `last`; one of a form has its id and name."""
+
+    series: str
+    last: int
+    id: str
+    name: str
+    number: int
+    state: str
+    n: int
+    opened_at: str
+    closes_at: str | None
+    closed_at: str | None
+    form: str | None
 
 
 @dataclass(eq=False)
@@ -62,18 +96,24 @@ class SeriesStore(Repository):
             return self._open(connection, name, last + 1, new, form, key)
 
     def next(
-        self, name: str, number: int, closes_at: str | None = None, key: str | None = None
+        self,
+        name: str,
+        number: int,
+        closes_at: str | None,
+        key: str | None,
+        check: Callable[[StoredRound], None],
     ) -> tuple[list[StoredRound], bool]:
         """Return the rounds of this number, and whether this call opened them.
 
-        It closes what is open, and copies the newest round or form. Raises SeriesNotFoundError,
-        ParameterError for a `closes_at` that is not to come, and NotNextError for a number that is
-        neither the last nor the next.
+        It closes what is open, and copies the newest round or form, unless `check` of the newest
+        round raises. Raises SeriesNotFoundError, ParameterError for a `closes_at` that is not to
+        come, and NotNextError for a number that is neither the last nor the next.
         """
         with self.database.write() as connection:
             last, newest = _lock(connection, name)
             if not newest:
                 raise _not_found(name)
+            check(newest[0])
             if number == last == newest[0].number:
                 return newest, False
             if number != last + 1:
@@ -86,21 +126,22 @@ class SeriesStore(Repository):
                 form = {"id": new_id("F"), "name": None, "title": newest[0].form_title}
             return self._open(connection, name, number, new, form, key), True
 
-    def read(self, name: str | None = None) -> list[tuple[int, StoredRound]]:
-        """Return the rounds of a series, or of all, each with the last number of its series.
+    def page(self, limit: int, after: str | None = None) -> list[Member]:
+        """Return the members of at most `limit` series in the order of their names."""
+        names = sa.select(rounds.c.series).where(rounds.c.series > (after or ""), NOT_GONE)
+        return self._members(names.distinct().order_by(rounds.c.series).limit(limit))
 
-        Series are in the order of their names, and the newest rounds come first. Raises
-        SeriesNotFoundError.
-        """
-        query = ROUNDS.join(series, series.c.name == rounds.c.series).add_columns(series.c.last)
-        if name is not None:
-            query = query.where(series.c.name == name)
-        query = query.order_by(series.c.name, rounds.c.number.desc(), rounds.c.position)
-        with self.database.read() as connection:
-            listed = [(row.last, stored_round(row)) for row in connection.execute(query)]
-        if name is not None and not listed:
+    def members(self, name: str) -> list[Member]:
+        """Return the members of a series, the newest first. Raises SeriesNotFoundError."""
+        members = self._members([name])
+        if not members:
             raise _not_found(name)
-        return listed
+        return members
+
+    def _members(self, names: Sequence[str] | sa.Select[Any]) -> list[Member]:
+        with self.database.read() as connection:
+            rows = connection.execute(_MEMBERS.where(rounds.c.series.in_(names)))
+            return [Member(**{**row._mapping, "n": int(row.n)}) for row in rows]
 
     def _open(
         self,

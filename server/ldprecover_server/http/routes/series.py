@@ -4,10 +4,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from ldprecover_interface import paths
+from ldprecover_interface.base import SERIES_NAME
 from ldprecover_interface.forms import Form
 from ldprecover_interface.rounds import RoundStatus
 from ldprecover_interface.series import NextNumber, Series, SeriesEntry, SeriesList
@@ -23,11 +24,15 @@ from ldprecover_server.http.problems import ADMIN, BODY, STORAGE, problems
 from ldprecover_server.http.responses import json_response
 from ldprecover_server.http.routes.forms import form_response
 from ldprecover_server.http.routes.rounds import SMALL, location, round_response
-from ldprecover_server.storage import StoredRound
+from ldprecover_server.storage import Member
 
 router = APIRouter(tags=["rounds"])
 
 SeriesReference = Annotated[str, Path(alias="series", description="A name.")]
+After = Annotated[
+    str | None,
+    Query(pattern=SERIES_NAME, description="The name of the last series of the previous page."),
+]
 
 
 @router.get(
@@ -35,12 +40,16 @@ SeriesReference = Annotated[str, Path(alias="series", description="A name.")]
     response_model=SeriesList,
     responses=problems(InvalidRequestError, *STORAGE),
 )
-async def list_series(caller: Anyone) -> Response:
-    """List all series with their rounds or forms, without items."""
+async def list_series(
+    caller: Anyone,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of series.")] = 100,
+    after: After = None,
+) -> Response:
+    """List series by their names, with their rounds or forms, without items."""
 
     def read() -> Response:
-        listed = caller.services.rounds.series()
-        groups = itertools.groupby(listed, lambda row: row[1].series)
+        page = caller.services.rounds.series(limit, after)
+        groups = itertools.groupby(page, lambda member: member.series)
         series = [_series([*group]) for _, group in groups]
         return json_response(SeriesList.model_construct(series=series))
 
@@ -54,7 +63,7 @@ async def list_series(caller: Anyone) -> Response:
 )
 async def get_series(series: SeriesReference, caller: Anyone) -> Response:
     """Return a series: what of it is open, and its rounds or forms, without items."""
-    read = caller.services.rounds.series
+    read = caller.services.rounds.members
     return await caller.respond(lambda: json_response(_series(read(series))))
 
 
@@ -85,16 +94,17 @@ async def open_next(request: Request, series: SeriesReference, caller: Admin) ->
     return response
 
 
-def _series(listed: Sequence[tuple[int, StoredRound]]) -> Series:
-    last, newest = listed[0]
+def _series(members: Sequence[Member]) -> Series:
+    newest = members[0]
     kind = "round" if newest.form is None else "form"
     entries = []
-    for _, group in itertools.groupby((round for _, round in listed), lambda round: round.number):
+    for _, group in itertools.groupby(members, lambda member: member.number):
         first, *others = group
         fields = {name: getattr(first, name) for name in SeriesEntry.model_fields}
-        fields |= {"id": first.form or first.id, "name": first.form_name or first.name}
         fields["n"] += sum(round.n for round in others)
         entries.append(SeriesEntry.model_construct(**fields))
-    current = {kind: entries[0].id} if newest.state == "open" else None
-    members: dict[str, Any] = {f"{kind}s": entries}
-    return Series.model_construct(series=newest.series, number=last, current=current, **members)
+    current = {kind: newest.id} if newest.state == "open" else None
+    lists: dict[str, Any] = {f"{kind}s": entries}
+    return Series.model_construct(
+        series=newest.series, number=newest.last, current=current, **lists
+    )

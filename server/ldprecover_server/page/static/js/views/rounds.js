@@ -192,7 +192,7 @@ function topReader(signal) {
   });
   signal.addEventListener("abort", () => observer.disconnect());
   return {
-    forget: () => known.clear(),
+    forget: () => [known, waiting].forEach((map) => map.clear()),
     watch(row) {
       seen.set(row.root, row);
       observer.observe(row.root);
