@@ -103,7 +103,7 @@ REFUSALS: dict[str, list[Row]] = {
         (
             "",
             {"malicious_tickets": 1},
-            "malicious_tickets: the round takes reports without tickets; give malicious_share",
+            "malicious_tickets: the round takes reports without tickets; give a share",
             "",
         ),
         ("confidence", 0.4, "confidence must be a number of at least 0.5", "--confidence 0.4"),

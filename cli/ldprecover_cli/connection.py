@@ -42,6 +42,9 @@ def connected(
             _, _, missing = (error.detail or "")[3:].partition(" has the id or name ")
             if missing:
                 raise CommandError(_missing_message(client, missing.strip("'"))) from error
+            if error.slug == "series-not-found":
+                name = (error.detail or "").partition(" has the name ")[2].strip("'")
+                raise CommandError(_missing_series(client, name)) from error
             raise
         except InvalidAnswerError as error:
             raise CommandError(f"{client.url}: {error}; check --url") from error
@@ -113,6 +116,13 @@ def _missing_message(client: "Client", name: str) -> str:
     near = close_to(name, [*(round.name for round in client.rounds()), *forms])
     hint = near or "`ldprecover round list` shows all rounds"
     return f"no round or form is called {quoted(name)}: {hint}"
+
+
+def _missing_series(client: "Client", name: str) -> str:
+    """Return the message for a name that no series has."""
+    series = {round.series for round in client.rounds() if round.series is not None}
+    hint = close_to(name, sorted(series)) or "`ldprecover round list` shows all rounds"
+    return f"no series is called {quoted(name)}: {hint}"
 
 
 def _key_message(key: str | None, scope: Scope) -> str:

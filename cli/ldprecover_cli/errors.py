@@ -30,6 +30,7 @@ _HINTS = {
     "them",
     "name-taken": "choose another, or see `ldprecover round list`",
     "not-comparable": "--since names another earlier round",
+    "not-next": "`ldprecover round next` opens it",
     "not-found": "check --url: it must be the address of the server's page",
     "no-reports": "`ldprecover sim users` makes some",
     "round-of-form": "name the form instead",
@@ -62,7 +63,7 @@ _FIELD_HINTS = dict.fromkeys(
     " (a plugin's needs a server whose LDPRECOVER_PLUGINS names the plugin)",
 )
 _SHOWN_FIELDS = 3
-_OPTIONS = {"beta": "--malicious-share", "items": "--item"}
+_OPTIONS = {"beta": "--malicious-share", "items": "--item", "closes_at": "--closes"}
 """Options whose field has another name."""
 
 
@@ -170,7 +171,7 @@ def _rejected_fields(error: "RefusedError") -> str:
 
 def _with_option(text: str, arguments: Sequence[str]) -> str:
     """Return a message that begins with the option, not with its field, if it was given."""
-    text = text.removeprefix("questions: ")
+    text = text.removeprefix("questions: ").replace("domain_size", "--domain-size")
     field = text.partition(" ")[0].rstrip(":")
     names = f"--{field.replace('_', '-')}", _OPTIONS.get(field)
     for option in (argument.partition("=")[0] for argument in arguments):

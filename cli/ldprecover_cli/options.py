@@ -131,8 +131,8 @@ AsIs = Annotated[
 Least = Annotated[
     int,
     Option(
-        help="Of a file with one row a user: leave out values that fewer rows have. The items of a "
-        "round are public.",
+        help="Of a file with one row a user: leave out values that fewer rows have, since items "
+        "are public.",
         min=1,
     ),
 ]
@@ -176,8 +176,8 @@ SupportFile = Annotated[
     Path | None,
     Option(
         "--support",
-        help="For custom: a text file with one number a line, or a CSV or Parquet file whose first "
-        "column has them: the share of malicious reports that support each item.",
+        help="For custom: the share of malicious reports that support each item, one a line, or "
+        "the first column of a CSV or Parquet file.",
         metavar="FILE",
     ),
 ]

@@ -89,10 +89,9 @@ def plan(
     """Compute the users, privacy and error of a round before you open it.
 
     Give all but one of --domain-size, --users, --epsilon and --error. It computes the fourth for
-    every protocol, the largest gain of an attacker, the lead whose certificate the attacker cannot
-    prevent, and the least change between two such rounds that is seen. It contacts no server. With
-    --lead alone the round has 102 items and 100,000 users. Several --domain-size are the questions
-    of a form, in the order of the table.
+    every protocol, what an attacker can gain, the lead that is safe, and the least change that two
+    such rounds show. It contacts no server. With --lead alone the round has 102 items and 100,000
+    users. Several --domain-size are the questions of a form.
 
     Example: ldprecover plan --domain-size 102 --epsilon 0.5 --error 0.005
 

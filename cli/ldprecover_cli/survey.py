@@ -108,7 +108,7 @@ def survey(
     """Run a survey: open its round and print the link. The answers of a question are a list.
 
     First it says how exact the shares will be. On a terminal it asks before it opens a round whose
-    noise exceeds the average share. The round cannot be changed later.
+    noise exceeds the average share.
 
     A TOML file is a form: each person answers one of its `questions`, tables with question, items,
     file, column and encoding. Its other keys are name, series, title, thanks, language, epsilon,

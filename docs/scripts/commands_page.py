@@ -40,7 +40,8 @@ def commands_page() -> str:
     for heading, body in sections.items():
         entries = _entries(body)
         own = [entry for entry in entries if entry not in shared]
-        names = [f"`{name.split()[0]}`" for name, text in entries if (name, text) in shared]
+        options = [re.findall(r"--[\w-]+", entry[0]) for entry in entries if entry in shared]
+        names = [f"`{option[0]}`" for option in options]
         level = "" if heading.startswith("##") else "#"
         text += f"\n{level}{heading}\n{_description(body)}{MORE.get(heading, '')}{_table(own)}"
         if names:

@@ -252,24 +252,22 @@ class Rounds:
         if since is None:
             before = self.window_before(round, size, key)
             if not before:
-                raise NotComparableError(
-                    f"no round or window of its series is before {round.name}: name one in `since`"
-                )
+                raise NotComparableError(f"no round or window of its series is before {round.name}")
             return before
         before = self.window(self.readable(since, key), size, key)
         first = before[-1]
-        if first.seq >= after[0].seq:
-            raise NotComparableError(
-                f"{first.name} is not before the window of {round.name}: they overlap, or it is "
-                "the later one"
-            )
         parameters = [self._storage.rounds.parameters(each.seq) for each in (first, round)]
         differences = parameters[0].differences(parameters[1])
         if first.question != round.question:
             differences.append("question")
         if differences:
             raise NotComparableError(
-                f"{first.name} and {round.name} differ in {' and '.join(differences)}"
+                f"{first.name} and {round.name} differ in {', '.join(differences)}"
+            )
+        if first.seq >= after[0].seq:
+            raise NotComparableError(
+                f"{first.name} was not opened before {after[0].name}, with which the window of "
+                f"{round.name} begins"
             )
         return before
 

@@ -56,17 +56,17 @@ def test_says_why_a_protocol_has_no_plan(run: Run) -> None:
     assert shown.out.count("no epsilon up to 10 is enough") == len(PROTOCOLS)
 
 
-GIVE = "all but one of domain_size, users, epsilon, error must be given: "
+GIVE = "all but one of --domain-size, users, epsilon, error must be given: "
 
 
 @pytest.mark.parametrize(
     ("options", "start"),
     [
-        ("", f"{GIVE}domain_size and users and epsilon and "),
+        ("", f"{GIVE}--domain-size and users and epsilon and "),
         ("--domain-size 20", f"{GIVE}users and epsilon"),
         ("--domain-size=2 --users=9 --epsilon=1 --error=1", f"{GIVE}all are given"),
         ("--domain-size=2 --domain-size=3 --users=9 --epsilon=1 --lead=1", "several --domain-size"),
-        ("--lead 0.1 --users 20", f"{GIVE}domain_size and epsilon are missing"),
+        ("--lead 0.1 --users 20", f"{GIVE}--domain-size and epsilon are missing"),
     ],
 )
 def test_rejects_an_invalid_plan(run: Run, options: str, start: str) -> None:

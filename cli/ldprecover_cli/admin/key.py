@@ -97,8 +97,6 @@ app = group(
     "key",
     """Make, list and revoke access keys.
 
-    Run it on the machine with the database; the server may be running.
-
     Example: ldprecover admin key create --database-url sqlite:///ldprecover.db
     """,
     create=create_key,

@@ -84,12 +84,11 @@ def recompute(
     It verifies the checksum first. The numbers equal the server's, to the last bit. Rounds of
     several servers are added, if their parameters are the same.
 
-    A method that uses reports gets them from a file of `ldprecover file reports`, and only the
-    counts of an export. Of GRR, HR and LLH the export is enough: its counts are the histogram of
-    the reports.
+    A method that uses reports reads a file of `ldprecover file reports`; of GRR, HR and LLH the
+    export is enough.
 
-    With --malicious-share the field `certificate` is what `ldprecover result certify` states; for
-    the reports of one closed round, what it states with --reports.
+    With --malicious-share the field `certificate` is that of `ldprecover result certify`; for the
+    reports of one closed round, with its --reports.
 
     Example: ldprecover file recompute cities.json
 

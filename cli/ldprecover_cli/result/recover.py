@@ -67,8 +67,8 @@ def recover(
 ) -> None:
     """Correct the frequencies for malicious reports.
 
-    This is called recovery. The result is a distribution; the notes state its limits. A method that
-    states its uncertainty also shows the 95 % interval of each item.
+    The result is a distribution; the notes state its limits. A method that states its uncertainty
+    also shows the 95 % interval of each item.
 
     Example: ldprecover result recover cities
 

@@ -101,8 +101,7 @@ def open_round(
 ) -> None:
     """Open a round: name its items, and how private reports are.
 
-    Its parameters never change. Users may report immediately. `ldprecover plan` compares the
-    protocols.
+    `ldprecover plan` compares the protocols.
 
     Example: ldprecover round open lunch --epsilon 1 --item soup --item salad --question "Which?"
 

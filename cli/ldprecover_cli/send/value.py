@@ -42,8 +42,7 @@ def value(
 ) -> None:
     """Send your own answer to a round or a form, as one real user.
 
-    The value is perturbed on this machine, once. Only the perturbed report leaves it. Of a form the
-    ticket, or this machine, draws the question that is answered.
+    Of a form the ticket, or this machine, draws the question that is answered.
 
     Example: ldprecover send value "Denver, CO" cities
 

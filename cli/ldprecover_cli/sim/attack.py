@@ -82,8 +82,8 @@ def attack(
 ) -> None:
     """Attack a round of yours: send reports of simulated malicious users.
 
-    They go in as any user's reports do. Without tickets the users of a form share the questions
-    that have a target, so one target puts all of them into one question.
+    Without tickets the users of a form share the questions that have a target, so one target puts
+    all of them into one question.
 
     Example: ldprecover sim attack mga cities --beta 0.05 --target "Denver, CO" --target "Reno, NV"
 

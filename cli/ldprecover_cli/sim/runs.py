@@ -26,8 +26,8 @@ RunSeed = Annotated[
     Option(
         "--seed",
         min=0,
-        help="Seed of all random numbers; random when absent, and printed. The same command with "
-        "the same seed sends what an interrupted run did not.",
+        help="Seed; random when absent, and printed: with it the same command sends what an "
+        "interrupted run did not.",
     ),
 ]
 Users = Annotated[int | None, Option(min=1, help="Number of simulated users.")]

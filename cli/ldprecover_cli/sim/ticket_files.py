@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Tickets = Annotated[
     Path | None,
     Option(
-        help="For a round or form of tickets: text file with one ticket a line, one for each user, "
-        "or the links of `ldprecover survey`. Without --users, every ticket has a user.",
+        help="One ticket a line, or the links of `ldprecover survey`: one for each user. Without "
+        "--users, every ticket has a user.",
         metavar="FILE",
     ),
 ]

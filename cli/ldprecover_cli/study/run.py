@@ -24,9 +24,9 @@ def run(
     file: Annotated[
         Path,
         Argument(
-            help="TOML file of the study, or one that is shipped: clean, crafted, "
-            "forms, framing or unmix; or adversary, random attacks on the best estimate; or "
-            "series, years of people who answer in rotation.",
+            help="TOML file of the study, or one that is shipped: clean, "
+            "comparison, crafted, forms, framing or unmix; or adversary, random attacks on the "
+            "best estimate; or series, years of people who answer in rotation.",
             metavar="FILE",
         ),
     ],
@@ -54,10 +54,10 @@ def run(
 
     --verify writes nothing, names each number that differs, and then exits with 1.
 
-    Example: ldprecover study run study.toml --jobs 2
-
     The adversary prints the worst round for each of its goals, series the mean of each measure;
     both keep no files.
+
+    Example: ldprecover study run study.toml --jobs 2
 
     Example: ldprecover study run framing --output framing
 

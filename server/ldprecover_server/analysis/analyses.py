@@ -496,7 +496,7 @@ class Analyses:
         has_tickets = all(each.access == "ticket" for each in window)
         if request.malicious_tickets is not None and not has_tickets:
             raise ParameterError(
-                "malicious_tickets: the round takes reports without tickets; give malicious_share"
+                "malicious_tickets: the round takes reports without tickets; give a share"
             )
         if request.reports:
             # The earlier rounds of a window were closed before this one was opened, so its seed

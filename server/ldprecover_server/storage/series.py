@@ -90,8 +90,7 @@ class SeriesStore(Repository):
                 _check_same(connection, newest, new, form)
                 if newest[0].state == "open":
                     raise NotNextError(
-                        f"number {last} of the series {name} is open: close it, or post to "
-                        f"/series/{name}/next"
+                        f"number {last} of the series {name} is open: close it, or open the next"
                     )
             return self._open(connection, name, last + 1, new, form, key)
 

@@ -47,4 +47,7 @@ def test_refuses_times_and_numbers_that_do_not_fit(on_server: Run, name: str) ->
     assert (
         f"next number of the series {name} is 2" in on_server(f"round next {name} --number 9").error
     )
-    assert "no series has the name" in on_server(f"round next {name}-none").error
+    assert (
+        f"is called '{name}-none': did you mean '{name}'?"
+        in on_server(f"round next {name}-none").error
+    )
