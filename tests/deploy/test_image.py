@@ -119,5 +119,6 @@ def test_build_context_is_what_the_wheel_needs() -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     packages = [package.partition("/")[0] for package in wheel["packages"]]
     texts = {"README.md", "LICENSE", "NOTICE.md"}
-    expected = {*packages, *texts, "pyproject.toml", "deploy/*.lock"}
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
+    expected = {*packages, *texts, "pyproject.toml", "deploy/*.lock", hook}
     assert {rule[1:] for rule in rules if rule.startswith("!")} == expected

@@ -8,6 +8,8 @@ import tomllib
 from typing import Any
 
 import yaml
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
 from packaging.licenses import canonicalize_license_expression
 from tests.deploy.tools import ROOT
 
@@ -91,3 +93,10 @@ def test_the_oldest_and_the_newest_python_are_tested() -> None:
     matrix = yaml.safe_load((WORKFLOWS / "ci.yml").read_text())["jobs"]["check"]["strategy"]
     named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if ":: 3." in line]
     assert matrix["matrix"]["python"] == [named[0], named[-1]]
+
+
+def test_package_index_gets_absolute_links() -> None:
+    readme = ProjectMetadata(str(ROOT), PluginManager()).core.readme
+    assert not re.search(r"\]\((?!https:)", readme)
+    picture = f"{PROJECT['urls']['Repository']}/raw/v{PROJECT['version']}/docs/pictures/lesson.png"
+    assert picture in readme
