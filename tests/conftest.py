@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from hypothesis import settings
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from tests.forked import Process, start_python
@@ -269,6 +270,10 @@ class ServerProcess(Calls):
 
 
 StartServer = Callable[..., ServerProcess]
+
+# How long an example takes says nothing on a shared machine.
+settings.register_profile("ldprecover", deadline=None, max_examples=50)
+settings.load_profile("ldprecover")
 
 
 def pytest_configure(config: pytest.Config) -> None:

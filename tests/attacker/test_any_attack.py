@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.attacker.strategies import TOO_FEW_ITEMS, attacks, items_are_alike, oracles, refusal
 from tests.randomness import rng
@@ -12,7 +12,6 @@ from ldprecover_attacker import APA, APA2
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles(), st.integers(0, 40))
 def test_m_valid_reports_or_a_refusal_with_its_reason(
     data: st.DataObject, oracle: FrequencyOracle, m: int
@@ -33,7 +32,6 @@ def test_m_valid_reports_or_a_refusal_with_its_reason(
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles(max_size=12))
 def test_certain_supports_hold_in_every_report(
     data: st.DataObject, oracle: FrequencyOracle
@@ -54,7 +52,6 @@ def test_certain_supports_hold_in_every_report(
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles(max_size=16))
 def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOracle) -> None:
     """Of more items some have too many sets for the laws of HR and LLH: see `average_over_sets`."""
@@ -70,7 +67,6 @@ def test_expectations_are_probabilities(data: st.DataObject, oracle: FrequencyOr
     assert gain == pytest.approx(0.1 * (attack.support_sum(oracle, rng()) - 1))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.data(), oracles().filter(items_are_alike))
 def test_expectations_follow_the_items_when_they_are_relabelled(
     data: st.DataObject, oracle: FrequencyOracle

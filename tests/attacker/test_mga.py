@@ -23,12 +23,6 @@ def test_targets_may_be_labels_or_indices_and_repeats_merge() -> None:
     assert attack.resolve(ITEMS).targets == (4, 1)
 
 
-def test_resolving_keeps_model_and_search() -> None:
-    assert MGA(["Faro"], model="sampled", search=5).resolve(ITEMS) == MGA(
-        [4], model="sampled", search=5
-    )
-
-
 @pytest.mark.parametrize("targets", [[], (), [-1], [True], [1.0], [""], [None], "Faro"])
 def test_rejects_invalid_targets(targets: object) -> None:
     with pytest.raises(ParameterError, match="target"):

@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import settings
 from tests.client.messages import round_message
 from tests.conftest import ServerProcess
 
@@ -19,9 +18,6 @@ from ldprecover import ReportError, RoundParameters
 from ldprecover.protocols import own_parameters
 from ldprecover_client import Client, Ledger, Reporter, Retries, UnansweredError
 from ldprecover_client._httpx import httpx
-
-settings.register_profile("ldprecover", deadline=None)
-settings.load_profile("ldprecover")
 
 Send = Callable[[], httpx.Response]
 Fault = Callable[[Send], httpx.Response]

@@ -6,7 +6,7 @@ import os
 from typing import NoReturn
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.conftest import Collector, MakeReporter, Send, new_reporter
 
@@ -209,7 +209,6 @@ STEPS = st.tuples(
 )
 
 
-@settings(max_examples=60)
 @given(steps=st.lists(STEPS, max_size=6))
 def test_report_counts_once_for_any_faults(steps):
     """Any order of tickets, lost requests and responses, and crashes.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.client.messages import (
     ACCEPTED,
@@ -117,7 +117,6 @@ def test_listed_round_equals_summary_of_round(protocol: str):
 
 
 @pytest.mark.parametrize(("reader", "body"), READ.values(), ids=READ)
-@settings(max_examples=50)
 @given(data=st.data())
 def test_changed_field_is_read_or_a_server_error(reader, body: dict[str, Any], data: st.DataObject):
     """UnknownProtocolError is for a protocol of a plugin that is not loaded."""

@@ -2,13 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
-
-# How long an example takes says nothing on a shared machine.
-settings.register_profile("ldprecover", deadline=None)
-settings.load_profile("ldprecover")
 
 ORACLES = [
     GRR(0.5, 102),

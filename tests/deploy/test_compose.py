@@ -34,24 +34,6 @@ def test_compose_tools_read_the_file(command: list[str]) -> None:
     assert compose_services(ROOT, *command, "--profile", "demo").keys() == SERVICES.keys()
 
 
-def test_each_service_waits_for_what_it_needs() -> None:
-    done = "service_completed_successfully"
-    assert {name: waits_for(name) for name in SERVICES} == {
-        "secrets": {},
-        "postgres": {"secrets": done},
-        "migrate": {"postgres": "service_healthy"},
-        "keys": {"migrate": done},
-        "server": {"keys": done},
-        "proxy": {"server": "service_healthy"},
-        "address": {"proxy": "service_healthy"},
-        "demo-keys": {"migrate": done},
-        "round": {"proxy": "service_healthy", "demo-keys": done},
-        "users": {"round": done},
-        "attacker": {"round": done},
-        "analyst": {"users": done, "attacker": done},
-    }
-
-
 def test_awaited_services_have_health_checks() -> None:
     awaited = {
         name

@@ -84,22 +84,6 @@ def test_installs_only_hashed_files_and_our_wheel() -> None:
     assert "--no-index --no-deps" in own[0]
 
 
-def test_final_stage_copies_only_the_environment() -> None:
-    copies = [arguments for name, arguments in final_stage() if name == "COPY"]
-    assert copies == ["--from=environment /opt/ldprecover /opt/ldprecover"]
-    assert not any("pip" in arguments for name, arguments in final_stage() if name == "RUN")
-
-
-def test_any_builder_can_build_it() -> None:
-    """The classic builder knows neither mounts, nor here-documents, nor --chmod and --link of
-    COPY.
-    """
-    for name, arguments in instructions():
-        assert not re.search(r"--(mount|chmod|link|security|network)\b|<<", arguments), (
-            f"{name} {arguments}"
-        )
-
-
 def test_no_address_and_no_secret_is_in_it() -> None:
     assert not re.findall(r"https?://", TEXT)
     names = [

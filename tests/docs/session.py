@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ServerProcess
-from tests.docs.markdown import ROOT, Block, Page
+from tests.docs.markdown import PAGES, ROOT, Block, Page
 from tests.forked import start_python
 
 _ELSEWHERE = "http://127.0.0.1:8000"  # where a reader's server listens
@@ -23,11 +23,21 @@ curl() { command curl --silent --show-error --write-out '%{stderr}%{http_code}\\
 """
 _EPILOGUE = '\ndeclare -px > "$EXPORTED"\n'
 
-# A page shows these in full; here fewer users do.
-_SHORTER = {"ldprecover demo": " --users 500", "ldprecover sim users cities": " --users 2000"}
-# What a reader does before anything else; the tests run where it has been done.
+# A page shows these in full; here fewer users and calls do.
+_SHORTER = {
+    "ldprecover demo": " --users 500",
+    "ldprecover sim users cities": " --users 2000",
+    "ldprecover sim users rehearsal --tickets": " --users 200",
+}
+_PYTHON = [block.text for page in PAGES for block in page.blocks if block.language == "python"]
+# A longer example begins with these, prints, and is run too.
+_BEGINNINGS = {text for text in _PYTHON for longer in _PYTHON if longer.startswith(f"{text}print(")}
+
+# What a reader does before anything else; the tests run where it has been done. The tests of
+# `study` run the table of the paper.
 _DONE = re.compile(
     r"make (install|ldprecover|demo|test)|source \.venv/bin/activate|ldprecover serve( --open)?"
+    r"|ldprecover study paper table1 --output results"
 )
 
 
@@ -67,7 +77,8 @@ class Session:
         for block in self.page.blocks:
             where = f"{self.page.name}, line {block.line}"
             if block.language == "python":
-                self._run_python(block, where)
+                if block.text not in _BEGINNINGS:
+                    self._run_python(block, where)
             elif block.language == "javascript":
                 self._run_javascript(block, where)
             elif block.language in ("console", "bash"):
@@ -162,6 +173,8 @@ class Session:
 
     def _adapted(self, command: str) -> str:
         command = command.replace(".venv/bin/", "").replace(_ELSEWHERE, self.server.url)
+        command = command.replace("--calls 2000 ", "--calls 200 ")
+        command = command.replace("audit --epsilon 1 ", "audit --epsilon 1 --calls 2000 ")
         for start, options in _SHORTER.items():
             if command.startswith(start) and "--help" not in command:
                 command += options

@@ -126,13 +126,6 @@ def test_numbers_become_labels_as_a_file_would_write_them() -> None:
     assert dataset_of(np.array([3, 12, 3])).items == ("3", "12")
 
 
-def test_values_that_look_the_same_are_one_item() -> None:
-    dataset = dataset_of(np.array(["cafe\u0301", "soup", "caf\u00e9", "caf\u00e9", "\u200b"]))
-    assert (dataset.items, dataset.counts.tolist()) == (("caf\u00e9", "soup"), [3, 1])
-    with pytest.raises(DatasetError, match="item 0 and item 1"):
-        dataset_of({"cafe\u0301": 1, "caf\u00e9": 2})
-
-
 def test_without_pyarrow_numpy_works_and_arrow_is_rejected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -172,24 +165,6 @@ def test_bytes_are_read_as_text() -> None:
     assert dataset_of(np.array([b"a", "é".encode(), b"a"])).items == ("a", "é")
     with pytest.raises(DatasetError, match="must be text in UTF-8"):
         dataset_of(np.array([b"a", b"\xff"]))
-
-
-def test_a_lazy_frame_is_to_be_collected() -> None:
-    class LazyFrame:
-        """As polars has it: no column is there before all are."""
-
-        @property
-        def columns(self) -> list[str]:
-            raise AssertionError("polars warns that this is slow")
-
-        def __getitem__(self, column: str) -> None:
-            raise TypeError("'LazyFrame' object is not subscriptable (aside from slicing)")
-
-        def collect(self) -> None: ...
-
-    for column in (None, "pet"):
-        with pytest.raises(DatasetError, match="a LazyFrame holds no values yet; collect it first"):
-            dataset_of(LazyFrame(), column)
 
 
 @pytest.mark.parametrize(
@@ -251,12 +226,6 @@ def test_counts_of_a_mapping_are_integers_of_a_sum_below_two_to_the_63() -> None
             dataset_of(dict(zip("abc", counts, strict=True)))
     with pytest.raises(DatasetError, match=r"entry|float64"):
         Dataset("pets", ("cat", "dog"), np.array([1.9, 1.0]), "a survey")
-
-
-def test_missing_nanoseconds_are_left_out() -> None:
-    """numpy lists them as integers."""
-    times = dataset_of(np.array(["2020", "2021", "NaT", "NaT", "NaT"], "M8[ns]"))
-    assert [label[:4] for label in times.items] == ["2020", "2021"]
 
 
 @pytest.mark.parametrize(

@@ -44,21 +44,6 @@ def test_plan_links_to_form_with_its_retention(visitor: Visitor) -> None:
     expect(shown.get_by_label("Retention of reports")).to_be_visible()
 
 
-def test_address_has_plan_request(visitor: Visitor) -> None:
-    shown = visitor.open("#/plan?solve=epsilon&domain_size=20&sum_of=4&attacker=gain&gain=2")
-    shown.locator("main").get_by_text("the sum of 4 estimates").wait_for()
-    assert shown.locator("[name=domain_size]").input_value() == "20"
-    assert shown.locator("[name=gain]").input_value() == "2"
-    assert not shown.locator("[name=beta]").is_visible()
-
-
-def test_impossible_plan_shows_reason(visitor: Visitor) -> None:
-    shown = visitor.open("#/plan?solve=epsilon&users=10&error=0.001")
-    alert = shown.locator("main [role=alert]").inner_text()
-    assert "No protocol meets the plan." in alert
-    assert "Not with grr: no epsilon up to 10 is enough." in alert
-
-
 def test_invalid_value_hides_old_plan_and_is_not_requested(visitor: Visitor) -> None:
     shown = visitor.open("#/plan")
     heading = shown.get_by_role("heading", name="Protocols, the one to take first")

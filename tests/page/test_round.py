@@ -211,43 +211,6 @@ def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, A
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")
 
 
-def test_testing_has_its_step_and_seconds(visitor: Visitor, server: ServerProcess) -> None:
-    attacked = poisoned(server)  # a new round, which has no verdict yet
-    visitor.context.route("**/recover", lambda route: None)
-    visitor.page.clock.install()
-    page = visitor.open(f"#/rounds/{attacked['name']}")
-    shown = tile(page, "Are they honest?")
-    expect(shown).to_contain_text("Testing …step 1 of 3, best estimate: 0 s")
-    page.clock.fast_forward(12_000)
-    expect(shown).to_contain_text("best estimate: 12 s")
-    expect(page.locator("#live")).to_have_text("The reports are being tested.")
-
-
-def test_terms_are_explained(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    page = visitor.open(f"#/rounds/{attacked['name']}")
-    page.get_by_role("button", name="What is this: epsilon?").press("Enter")
-    popup = page.locator(".popup")
-    popup.get_by_text("The strength of privacy.").wait_for()
-    with page.expect_popup() as other:
-        popup.get_by_role("link", name="All terms").click()
-    other.value.get_by_role("heading", name="Terms on this page").wait_for()
-    assert other.value.url.endswith("/page/help.html#epsilon")
-    other.value.close()
-    page.keyboard.press("Escape")
-    popup.wait_for(state="detached")
-
-
-def test_picture_names_round_and_date(visitor: Visitor) -> None:
-    page = visitor.open()
-    caption = page.evaluate(
-        """async () => {
-          const { caption } = await import("/page/js/round/items.js");
-          return caption({ name: "cities", epsilon: 0.5, closed_at: "2026-03-04T12:00:00Z" }, 4200);
-        }"""
-    )
-    assert caption == "Round cities · 4,200 reports · ε = 0.5 · 4 Mar 2026"
-
-
 def test_first_rows_have_the_raised_items(visitor: Visitor) -> None:
     """Raised items take the places of the last of the others, below a gap."""
     page = visitor.open()

@@ -9,14 +9,10 @@ import numpy as np
 D = 102  # items of the paper's IPUMS setting (VI-A)
 
 
-def apportion(weights: np.ndarray, n: int) -> np.ndarray:
-    """Return whole numbers of users near n * weights, by the largest remainders."""
+def zipf(n: int) -> np.ndarray:
+    """Return numbers of users for each of D items, n together, in Zipf(1.02) proportions."""
+    weights = 1 / np.arange(1, D + 1) ** 1.02
     shares = n * weights / weights.sum()
     counts = np.floor(shares).astype(np.int64)
     counts[np.argsort(counts - shares)[: n - counts.sum()]] += 1
     return counts
-
-
-def zipf(n: int) -> np.ndarray:
-    """Return numbers of users for each of D items, n together, in Zipf(1.02) proportions."""
-    return apportion(1 / np.arange(1, D + 1) ** 1.02, n)

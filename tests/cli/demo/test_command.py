@@ -1,6 +1,5 @@
 """The demo as a process: what it prints, and that nothing of it remains, however it ends."""
 
-import json
 import re
 import signal
 from pathlib import Path
@@ -74,14 +73,6 @@ def test_ctrl_c_during_the_attack_leaves_nothing(watched: Any, temporary: Path) 
     assert demo.ended() == (130, "")
     assert demo.shown.endswith("Interrupted.\r\n")
     assert "Traceback" not in demo.shown
-    assert_nothing_remains(temporary)
-
-
-def test_json_on_a_terminal_has_no_progress_bars(watched: Any, temporary: Path) -> None:
-    demo = watched("demo --users 1000 --protocol grr --json")
-    code, out = demo.ended()
-    assert (code, demo.shown, out.count("\n")) == (0, "", 1)
-    assert list(json.loads(out)) == ["settings", "targets", "mse", "fg"]
     assert_nothing_remains(temporary)
 
 

@@ -48,7 +48,7 @@ def test_figures_of_the_paper_have_its_numbers(run: Run) -> None:
         assert name in both.out
 
 
-@pytest.mark.usefixtures("forgets_modules")
+@pytest.mark.usefixtures("forgets_modules", "_undrawn")
 def test_study_takes_functions_of_a_module_beside_it(run: Run) -> None:
     page = Page(ROOT / "docs" / "how-to" / "experiments.md")
     text, code = (
@@ -57,7 +57,7 @@ def test_study_takes_functions_of_a_module_beside_it(run: Run) -> None:
     )
     Path("beside").mkdir()
     Path("beside/mine.py").write_text(code)
-    Path("beside/own.toml").write_text(f"users = 600\ntrials = 4\n{text}")
+    Path("beside/own.toml").write_text(f"users = 600\ntrials = 1\n{text}")
     result = run("study run beside/own.toml --output out --jobs 2").succeeds()
     assert "mine:clipped" in result.out
     assert "mine:aimed targets: 5 (crafted)" in result.out
@@ -65,15 +65,15 @@ def test_study_takes_functions_of_a_module_beside_it(run: Run) -> None:
 
 
 def test_writes_cells_means_and_figures(run: Run) -> None:
-    result = run(f"study paper table1 mse {SMALL} --trials 2 --output out").succeeds()
+    result = run(f"study paper table1 {SMALL} --trials 2 --output out").succeeds()
     assert result.err.count("\n") == 1
     assert "table1 (Table I), recovery of unpoisoned frequencies: MSE, data cities" in result.out
-    names = {f"{name}{end}" for name in ("table1", "mse") for end in ENDINGS}
+    names = {f"table1{end}" for end in ENDINGS}
     assert {file.name for file in OUT.iterdir()} == {"cells.jsonl", *names}
-    assert (OUT / "mse.pdf").read_bytes().startswith(b"%PDF")
-    assert b"<svg" in (OUT / "mse.svg").read_bytes()
+    assert (OUT / "table1.pdf").read_bytes().startswith(b"%PDF")
+    assert b"<svg" in (OUT / "table1.svg").read_bytes()
     assert {row["n"] for row in rows()} == {2000}
-    with (OUT / "mse.csv").open(newline="") as file:
+    with (OUT / "table1.csv").open(newline="") as file:
         assert {row["trials"] for row in csv.DictReader(file)} == {"2"}
 
 
@@ -98,6 +98,7 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
     assert set(cells.values()) <= {6, 8}
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_counts_a_column_of_a_file(run: Run) -> None:
     """Each row is one user."""
     towns = [f"town {i % 12}" for i in range(600)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import ParameterError, Tally, frequency_oracle
@@ -47,7 +47,6 @@ def contains(outer: Certificate, inner: Certificate) -> bool:
     return bool(below and (outer.upper >= inner.upper - 1e-9).all())
 
 
-@settings(max_examples=50)
 @given(
     rounds(),
     st.lists(st.floats(0, 0.999), min_size=2, max_size=2),
@@ -70,7 +69,6 @@ def test_more_is_proven_at_less_share_and_confidence_and_of_more_reports(
     assert tolerance is None or tolerance <= largest + 1e-8
 
 
-@settings(max_examples=50)
 @given(rounds(), st.sampled_from(CLAIMS))
 def test_claim_holds_from_the_least_share_to_its_tolerance(
     round: tuple[FrequencyOracle, Tally], claim: Any

@@ -2,9 +2,7 @@
 fail.
 """
 
-import threading
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -256,25 +254,6 @@ def test_padding_bits_are_not_counted(backend: ModuleType) -> None:
     with pytest.raises(ReportError):
         OUE(0.5, 3).wire.check(rows)
     assert backend.oue_counts(rows, 3).tolist() == [0, 0, 0]
-
-
-@every_backend
-def test_threads_count_in_parallel(backend: ModuleType) -> None:
-    cases = [(GRR(0.5, 60), 50_000), (OUE(0.5, 60), 50_000), (OLH(0.5, 60, 3), 20_000)] * 2
-    reports = [
-        crafter_of(oracle).uniform_reports(n, np.random.default_rng(i))
-        for i, (oracle, n) in enumerate(cases)
-    ]
-    expected = [definition(case[0], rows)[0] for case, rows in zip(cases, reports, strict=True)]
-    together = threading.Barrier(len(cases))
-
-    def run(i: int) -> Any:
-        together.wait()
-        return counts(backend, cases[i][0], reports[i])
-
-    with ThreadPoolExecutor(len(cases)) as threads:
-        for counted, actual in zip(expected, threads.map(run, range(len(cases))), strict=True):
-            assert np.array_equal(counted, actual)
 
 
 @pytest.mark.parametrize(

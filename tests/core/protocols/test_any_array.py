@@ -108,7 +108,7 @@ def reports_of(draw: Any, oracle: FrequencyOracle) -> Any:
 
 
 @each_protocol
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data(), form=st.sampled_from(["array", "list", "matrix", "F"]))
 def test_any_array_is_counted_as_defined_or_refused(
     oracle: FrequencyOracle, data: st.DataObject, form: str

@@ -244,7 +244,7 @@ def reports_of(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_method_on_reports_keeps_its_promise_or_says_why_not(protocol: str) -> None:
     rng = np.random.default_rng(39)
-    for _ in range(12):
+    for _ in range(6):
         d, n = int(rng.integers(2, 9)), int(10 ** rng.uniform(0, 3.7))
         with contextlib.suppress(ParameterError):
             oracle = frequency_oracle(protocol, 10 ** rng.uniform(-2, 0.5), d)

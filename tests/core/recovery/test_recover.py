@@ -309,29 +309,6 @@ def test_subtracts_nothing_if_no_estimate_is_positive() -> None:
     assert any("no estimate is positive" in note for note in result.notes)
 
 
-@small_oracles
-@given(data=st.data(), eta=st.floats(0, 10), model=st.sampled_from(["paper", "exact"]))
-def test_result_is_the_projection_of_its_genuine_frequencies(
-    oracle: FrequencyOracle, data: st.DataObject, eta: float, model: str
-) -> None:
-    d = oracle.domain_size
-    f_z = data.draw(poisoned_of(oracle))
-    targets = data.draw(st.lists(st.integers(0, d - 1), max_size=d - 1))
-    result = ldprecover(oracle, f_z, eta=eta, targets=targets, malicious_model=model)
-    assert (result.recovered >= 0).all()
-    assert result.recovered.sum() == pytest.approx(1, abs=1e-12)
-    np.testing.assert_array_equal(result.poisoned, f_z)
-    assert result.eta == eta
-    np.testing.assert_allclose(
-        result.genuine, (1 + eta) * f_z - eta * result.malicious, rtol=1e-12, atol=1e-12
-    )
-    np.testing.assert_array_equal(result.recovered, project_simplex(result.genuine))
-    if any(SAME in note for note in result.notes):
-        np.testing.assert_allclose(
-            result.recovered, project_simplex((1 + eta) * f_z), rtol=0, atol=1e-8
-        )
-
-
 @pytest.mark.parametrize("oracle", [GRR(1.0, 2), OUE(1.0, 2), OLH(1.0, 2, 4)])
 def test_of_two_items_the_paper_stretches_the_mean_and_says_so(oracle: FrequencyOracle) -> None:
     result = ldprecover(oracle, [0.35, 0.65], eta=0.2)

@@ -51,7 +51,7 @@ def test_submission_above_burst_needs_a_full_bucket() -> None:
 
 
 # On a busy machine inputs are generated slowly too.
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.floats(0.01, 1e6),
     st.integers(1, 1000),

@@ -1,7 +1,7 @@
 """Batches of submissions: their rows, and what of them waits counted."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ldprecover import Tally, frequency_oracle
@@ -9,7 +9,6 @@ from ldprecover.protocols import wire
 from ldprecover_server.ingest.batches import Submission, SubmissionBatch
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=8),
     st.integers(0, 2**32),

@@ -125,7 +125,7 @@ def pairs(
 
 
 # On a busy machine inputs are generated slowly too.
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(history=histories, same_number=st.booleans())
 def test_any_history_ends_the_same_either_way(
     pairs: tuple[Pair, Pair], history: list[Any], same_number: bool

@@ -222,7 +222,7 @@ groups_of_submissions = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=groups_of_submissions)
 def test_any_history_of_a_round_is_that_of_a_dictionary(
     storage: Storage, steps: list[list[Submitted] | str]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ldprecover import GRR, OLH, OUE, FrequencyOracle
-from ldprecover.recovery.unmixing import estimates_of_counts, noise_sd
+from ldprecover.recovery.unmixing import estimates_of_counts
 from ldprecover.reports import tally_sampler
 
 TRIALS = 3000
@@ -25,7 +25,3 @@ def test_noise_is_that_of_the_perturbation_alone(oracle: FrequencyOracle) -> Non
     sd = estimates_of_counts(oracle, users / n, n).sd
     ratio = np.std(z, axis=0) / sd / (1 - (oracle.fixed_size is not None) / d) ** 0.5
     assert (np.maximum(ratio, 1 / ratio) < LIMIT).all()
-
-
-def test_deviations_are_of_few_levels() -> None:
-    assert np.unique(noise_sd(np.linspace(-1, 2, 1000), 10_000, 0.5, 0.01, 0.01)).size < 20

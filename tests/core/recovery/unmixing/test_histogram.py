@@ -120,7 +120,10 @@ def test_set_that_others_conceal_does_not_lower_popular_items(number: int, m: in
 
 @pytest.mark.parametrize(
     ("d", "targets", "named"),
-    [(1024, [73, 264, 505, 748, 999], True), (60, [5, 15, 25, 35, 45], False)],
+    [
+        pytest.param(1024, [73, 264, 505, 748, 999], True, marks=pytest.mark.statistical),
+        (60, [5, 15, 25, 35, 45], False),
+    ],
 )
 def test_names_items_that_dropped_reports_support_most(
     d: int, targets: list[int], named: bool

@@ -9,10 +9,9 @@ from ldprecover import GRR, OUE, FrequencyOracle, frequency_oracle
 from ldprecover.crafting import crafter_of
 from ldprecover.protocols import SS, SUE
 from ldprecover.recovery.unmixing import NoisyEstimates, estimates_of_counts, unmix
-from ldprecover.recovery.unmixing.model import density
 from ldprecover.recovery.unmixing.model.density import Grid, grid_over
 from ldprecover.recovery.unmixing.model.effects import NONE, Relation, Spikes, Sums
-from ldprecover.recovery.unmixing.model.mixture import Hypothesis, Mixture
+from ldprecover.recovery.unmixing.model.mixture import Mixture
 from ldprecover.recovery.unmixing.model.posterior import hedged
 from ldprecover.recovery.unmixing.model.shapes import lognormal, shapes
 
@@ -99,26 +98,6 @@ def test_item_that_the_law_does_not_explain_keeps_its_estimate(share: float) -> 
     moments = hypothesis.moments()
     assert abs(moments.mean[0] - share) < 0.2 * noise
     assert math.sqrt(moments.square[0] - moments.mean[0] ** 2) < 1.1 * noise
-
-
-def test_two_grids_say_what_one_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With items 50 to 900 deviations above zero, of which one may be raised."""
-    rng, d, noise = np.random.default_rng(3), 60, 5e-4
-    z = np.append([0.45, 0.12, 0.03, 0.025], rng.exponential(0.006, d - 4)) + rng.normal(
-        0, noise, d
-    )
-    choices = [(Relation(0.9, 0.01, 0.2, 0.0), Spikes(5, False, 0.0)), (Relation(1, 0, 0, 0), NONE)]
-
-    def hypotheses() -> list[Hypothesis]:
-        model = Mixture(z, np.full(d, noise), 0.02)
-        return list(model.hypotheses([lognormal(2.0, 0.5, d)], choices, 0.0))
-
-    two = hypotheses()
-    monkeypatch.setattr(density, "_FEW", 1 << 14)
-    for one, other in zip(hypotheses(), two, strict=True):
-        assert other.score == pytest.approx(one.score, abs=0.1)
-        np.testing.assert_allclose(other.moments().mean, one.moments().mean, atol=0.3 * noise)
-        np.testing.assert_allclose(other.moments().spike, one.moments().spike, atol=0.01)
 
 
 def test_spikes_are_cut_off_where_the_grid_ends() -> None:

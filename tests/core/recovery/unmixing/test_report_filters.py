@@ -64,9 +64,9 @@ SHARED, SIZES = "shared items", "frequent sizes"
     ("protocol", "attacks", "screen", "suspects", "gain"),
     [
         *[(protocol, TWO, SHARED, TARGETS + OTHERS, 4) for protocol in ORACLES],
-        *[(protocol, (MGAA(TARGETS),), SHARED, TARGETS, 1.5) for protocol in ORACLES],
-        *[(protocol, (APA(TARGETS),), SHARED, TARGETS, 1.5) for protocol in ORACLES],
-        *[(protocol, (MLA(),), SHARED, None, 1.5) for protocol in ORACLES],
+        *[(protocol, (MGAA(TARGETS),), SHARED, TARGETS, 1.5) for protocol in ("olh", "sue")],
+        *[(protocol, (APA(TARGETS),), SHARED, TARGETS, 1.5) for protocol in ("oue", "ss")],
+        *[(protocol, (MLA(),), SHARED, None, 1.5) for protocol in ("olh", "ss")],
         ("oue", (MGA(TARGETS, model="sampled"),), SIZES, None, 1.5),
         ("sue", (MGA(TARGETS, model="sampled"),), SIZES, None, 1.5),
         # Random bits have more ones; and padded reports have all one number of ones.
@@ -173,8 +173,8 @@ def test_no_report_is_dropped_if_all_would_be(row: int) -> None:
     assert result.conclusions.attack == "near_certain"
 
 
-FEW = [(protocol, 8, (0, 1, 2)) for protocol in [*ORACLES, "llh"]]
-PAIRS = [(protocol, 40, (0, 1)) for protocol in ORACLES]
+FEW = [(protocol, 8, (0, 1, 2)) for protocol in ("oue", "ss", "llh")]
+PAIRS = [(protocol, 40, (0, 1)) for protocol in ("olh", "sue")]
 
 
 @pytest.mark.parametrize(("protocol", "d", "targets"), [*FEW, *PAIRS])
