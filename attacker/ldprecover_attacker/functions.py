@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -23,8 +24,8 @@ def attack_class(value: object, name: str | None = None) -> type[Attack]:
 
     The function takes the oracle, a generator and m, and returns m reports, as an array of a shape
     that `oracle.wire.rows` takes. If it has a parameter `targets`, it is given the indices of the
-    targets too. Its support is measured from its reports. An Attack has its own options; a class of
-    attacks is returned as it is.
+    targets too; a functools.partial may bind labels or indices. Its support is measured from its
+    reports. An Attack has its own options; a class of attacks is returned as it is.
 
     Raises ParameterError for anything else.
 
@@ -40,10 +41,14 @@ def attack_class(value: object, name: str | None = None) -> type[Attack]:
         raise ParameterError(f"an attack {expected}, not {repr(value).partition(' at 0x')[0]:.60}")
     title = name or str(getattr(value, "__name__", type(value).__name__))
     try:
-        bound = getattr(value, "keywords", {})  # those of a functools.partial
-        targeted = "targets" in signature(value).parameters.keys() - bound.keys()
+        targeted = "targets" in signature(value).parameters
     except ValueError:  # a builtin without a signature, which fails the check
         targeted = False
+    if targeted and isinstance(value, partial) and "targets" in value.keywords:
+        options = dict(value.keywords)
+        targets = options.pop("targets")
+        kind: Any = attack_class(partial(value.func, *value.args, **options), title)
+        return attack_class(kind(targets), title)
     check_parameters(value, 3, f"{title} {expected}", **({"targets": ()} if targeted else {}))
     base = _TargetedFunction if targeted else _Function
     return type(base.__name__, (base,), {"name": title, "function": staticmethod(value)})

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from itertools import count
@@ -160,12 +161,16 @@ def name_of(value: object) -> str:
     """Return "module:name" of a function or an object for `ensure`, and a text as it is.
 
     One that no module's file has by its name, such as a lambda, is kept in this process. It
-    replaces an earlier one of a name that its module has; another one's name is numbered.
+    replaces an earlier one of a name that its module has; another one's name is numbered. A
+    functools.partial has the name of its function and "partial".
     """
     if isinstance(value, str):
         return value
-    kind: Any = value if hasattr(value, "__qualname__") else type(value)
+    kind: Any = value.func if isinstance(value, partial) else value
+    kind = kind if hasattr(kind, "__qualname__") else type(kind)
     name = plain = f"{kind.__module__}:{getattr(value, 'name', kind.__qualname__)}"
+    if isinstance(value, partial):
+        name = plain = f"{plain} partial"
     with suppress(AttributeError, ImportError):
         module = import_module(kind.__module__)
         if attrgetter(kind.__qualname__)(module) is value:

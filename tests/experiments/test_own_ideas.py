@@ -1,5 +1,6 @@
 """Attacks and recoveries of one's own: functions, objects, and names of a module."""
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from ldprecover import FrequencyOracle, ParameterError, PluginError, project_simplex, recover
+from ldprecover.plugins import name_of
 from ldprecover.recovery import METHODS, Method
 from ldprecover_attacker import MGA
 from ldprecover_attacker.functions import attack_class
@@ -92,9 +94,15 @@ def test_function_is_given_the_targets(clean: SimulatedRound) -> None:
 def test_partial_keeps_the_targets_that_it_binds(clean: SimulatedRound) -> None:
     attacked = clean.attack(partial(raised, targets=[3]), beta=0.2)
     assert attacked.round.malicious.counts(clean.parameters.oracle).tolist() == [0, 0, 0, 250]
-    keys = {"attacks": partial(raised, targets=[2]), "methods": "norm-sub", "trials": 1}
-    (row,) = Study.of({**keys, "protocols": "oue"}, data=[clean_data()]).run().cells
-    assert row.outcomes[1].mse > 2 * row.outcomes[0].mse
+    keys = {"methods": "norm-sub", "protocols": "oue", "trials": 1}
+    aimed = {"name": name_of(raised), "targets": ["newt"]}
+    hashed = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    gains = []
+    for attack, title in ((partial(raised, targets=["newt"]), " partial"), (aimed, "")):
+        study = Study.of({**keys, "attacks": attack}, data=[clean_data()])
+        assert study.record["sha256"] == {f"{__name__}:raised{title}": hashed}
+        gains.append(study.run().outcomes[1].fg)
+    assert gains[0] == pytest.approx(gains[1], rel=0.1)
 
 
 def test_attack_is_taken_as_it_is(clean: SimulatedRound) -> None:

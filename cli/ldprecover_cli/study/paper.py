@@ -52,6 +52,7 @@ def paper(
     """
     from ldprecover_experiments import dataset_of
     from ldprecover_experiments.studies.paper import FIGURES, STUDIES, PaperStudy
+    from ldprecover_experiments.studies.records import sha256
 
     sources: list[str] = []
     selected: list[str] = []
@@ -73,6 +74,9 @@ def paper(
         for name, keys in STUDIES.items()
         if name in selected
     ]
+    files = {name: sha256(Path(name)) for name in sources if Path(name).is_file()}
+    for study in studies:
+        study.record["sha256"].update(files)
     with run_into(output, studies, jobs) as each_results:
         for study, results in zip(studies, each_results, strict=True):
             study.write(results, output, wide=wide)

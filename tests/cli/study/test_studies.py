@@ -104,6 +104,9 @@ def test_counts_a_column_of_a_file(run: Run) -> None:
     towns = [f"town {i % 12}" for i in range(600)]
     Path("ipums.csv").write_text("\n".join(["CITY", *towns]) + "\n")
     run("study paper table1 --data ipums.csv --column CITY --trials 1 --jobs 1").succeeds()
+    record = json.loads(Path("reproduction/table1.json").read_text())["record"]
+    hashed = hashlib.sha256(Path("ipums.csv").read_bytes()).hexdigest()
+    assert record["sha256"] == {"ipums.csv": hashed}
     assert {(row["data"], row["n"]) for row in rows(Path("reproduction"))} == {("ipums.csv", 600)}
 
 
