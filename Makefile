@@ -165,7 +165,7 @@ ADVERSARY ?= 60
 
 adversary: export OPENBLAS_NUM_THREADS = 1
 adversary: install
-	$(BIN)/ldprecover study run adversary --rounds $(ADVERSARY) --seed $(or $(SEED),$(shell date +%Y%m%d))
+	$(BIN)/ldprecover study run adversary --output build/adversary --rounds $(ADVERSARY) --seed $(or $(SEED),$(shell date +%Y%m%d))
 
 # Needs an archive of Debian and an index of packages; PREPARE is a command that lets the new folder reach them.
 deployment:

@@ -1,14 +1,37 @@
-"""The adversary: the same rounds for a seed, and the worst of them for each goal."""
+"""The adversary: its rounds, as files and verified."""
 
-from ldprecover_experiments.studies.adversary import GOALS, adversary, play
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from ldprecover_experiments.studies.plays import PLAYED, play_rounds
 
 
-def test_table_has_the_worst_round_for_each_goal() -> None:
-    steps: list[tuple[int, int]] = []
-    table = adversary(2, 2, lambda done, total: steps.append((done, total)))
-    assert steps == [(1, 2), (2, 2)]
-    rounds = [play(2, i) for i in (0, 1)]
-    for goal, (title, limit) in enumerate(GOALS.items()):
-        values, title_of_round = max(rounds, key=lambda each: each[0][goal])
-        number = sum(each[goal] > limit for each, _ in rounds)
-        assert table.rows[goal] == [title, title_of_round, str(number), f"{values[goal]:.2f}"]
+def no_progress(done: int, total: int) -> None:
+    pass
+
+
+def test_rounds_are_written_and_verified(tmp_path: Path) -> None:
+    played = play_rounds("adversary", 2, 2, no_progress)
+    rounds = [*played.rounds]
+    played.write(tmp_path / "adversary")
+    with (tmp_path / "adversary.csv").open(newline="") as file:
+        for row, (label, measures) in zip(csv.DictReader(file), rounds, strict=True):
+            assert row == {"round": label} | {k: repr(v) for k, v in measures.items()}
+    for line in played.table.rows:
+        label, measures = max(rounds, key=lambda each: each[1][line[0]])
+        mean = sum(measures[line[0]] for _, measures in rounds) / 2
+        assert (line[1], line[2], line[4]) == (label, f"{mean:.4g}", f"{measures[line[0]]:.4g}")
+    lines = (tmp_path / "adversary.tex").read_text().splitlines()
+    assert lines[1] == r"\begin{tabular}{llrrr} \toprule"
+    assert [line.count(" & ") for line in lines[2:-2]] == [4] * 5
+    text = (tmp_path / "adversary.json").read_bytes()
+    assert json.loads(text)["sha256"]
+    again = PLAYED.validate_json(text)
+    label, measures = again.rounds[1]
+    name = "error, over projection's"
+    changed = {name: measures[name] * (1 + 2e-6)}
+    other = replace(again, rounds=[again.rounds[0], (label, measures | changed)])
+    (difference,) = other.differences(2, 0, no_progress)
+    assert difference.startswith(f"{label}: {name} was {changed[name]}, and is")

@@ -2,10 +2,10 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from typer import Option
 
@@ -16,6 +16,9 @@ from ldprecover_cli.signals import end_on_signals
 if TYPE_CHECKING:
     from ldprecover_experiments import Results, Study
     from ldprecover_experiments.simulation.tables import TextTable
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
 
 Data = Annotated[
     list[str] | None,
@@ -44,35 +47,41 @@ Wide = Annotated[bool, Option("--wide", help="Draw figures 7 inches wide, not 3.
 
 
 @contextmanager
-def run_into(
-    folder: Path, studies: "Sequence[Study]", jobs: int | None
-) -> "Iterator[list[Results]]":
-    """Run the cells that the folder lacks, with a bar; yield the results of each study.
+def run_into(folder: Path, run: Callable[[Progress], T]) -> Iterator[T]:
+    """Make a folder and run a study with a bar; yield its results.
 
     Signals end it cleanly. At the end it says how long all took. Raises UsageError if the folder
     cannot be made.
     """
     from ldprecover_client import progress_bar
     from ldprecover_experiments.simulation.drawing import has_matplotlib
-    from ldprecover_experiments.studies.rows import RowFile
-    from ldprecover_experiments.studies.study import run_studies
 
     started = time.monotonic()
     with file_errors("make the folder", folder):
         folder.mkdir(parents=True, exist_ok=True)
     with end_on_signals():
-        with progress_bar("cells") as on_progress:
-            results = run_studies(
-                studies,
-                jobs or os.cpu_count() or 1,
-                on_progress,
-                file=RowFile(folder / "cells.jsonl"),
-                on_finishing=lambda: note("Finishing the cells under way."),
-            )
+        with progress_bar("rounds") as on_progress:
+            results = run(on_progress)
         yield results
     if not has_matplotlib():
         note("Figures need matplotlib: pip install 'ldprecover[experiments]'")
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {folder}.")
+
+
+def cells_into(
+    folder: Path, studies: "Sequence[Study]", jobs: int | None
+) -> "Callable[[Progress], list[Results]]":
+    """Return a function that runs the cells that the folder lacks."""
+    from ldprecover_experiments.studies.rows import RowFile
+    from ldprecover_experiments.studies.study import run_studies
+
+    return lambda on_progress: run_studies(
+        studies,
+        jobs or os.cpu_count() or 1,
+        on_progress,
+        file=RowFile(folder / "cells.jsonl"),
+        on_finishing=lambda: note("Finishing the cells under way."),
+    )
 
 
 def show(tables: "Iterable[TextTable]") -> None:

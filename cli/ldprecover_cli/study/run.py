@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +13,7 @@ from ldprecover.sentences import counted
 from ldprecover_cli.errors import file_errors
 from ldprecover_cli.output import console, note, plain
 from ldprecover_cli.signals import end_on_signals
-from ldprecover_cli.study.output import Jobs, Output, Wide, run_into, show
+from ldprecover_cli.study.output import Jobs, Output, Progress, Wide, cells_into, run_into, show
 
 if TYPE_CHECKING:
     from ldprecover_experiments import Study
@@ -54,8 +56,8 @@ def run(
 
     --verify writes nothing, names each number that differs, and then exits with 1.
 
-    The adversary prints the worst round for each of its goals, series the mean of each measure;
-    both keep no files.
+    adversary and series write JSON, CSV and a LaTeX table, with the mean and the largest value of
+    each measure.
 
     Example: ldprecover study run study.toml --jobs 2
 
@@ -66,16 +68,19 @@ def run(
     Example: ldprecover study run series --rounds 100
     """
     from ldprecover_experiments import Study
+    from ldprecover_experiments.studies.plays import PLAYED, PLAYS, play_rounds
+    from ldprecover_experiments.studies.records import parsed
 
-    if str(file) in ("adversary", "series"):
-        from ldprecover_client import progress_bar
-        from ldprecover_experiments.studies.adversary import adversary
-        from ldprecover_experiments.studies.series import series
-
-        play = adversary if str(file) == "adversary" else series
-        with progress_bar("rounds") as on_progress:
-            table = play(seed, rounds, on_progress)
-        show([table])
+    name = str(file)
+    if name in PLAYS and verify is not None:
+        with file_errors("read", verify / f"{name}.json"):
+            before = parsed(PLAYED, (verify / f"{name}.json").read_bytes())
+        _report(before.differences, seed, len(before.rounds), every=every)
+        return
+    if name in PLAYS:
+        with run_into(output, partial(play_rounds, name, seed, rounds)) as played:
+            played.write(output / name)
+            show([played.table])
         return
 
     sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
@@ -84,7 +89,7 @@ def run(
     if verify is not None:
         _verify(study, verify / f"{file.stem}.json", seed, jobs, every=every)
         return
-    with run_into(output, [study], jobs) as (results,):
+    with run_into(output, cells_into(output, [study], jobs)) as (results,):
         results.write(output / file.stem, wide=wide)
         show(results.tables)
         for (method, reason), number in results.refusals.items():
@@ -93,7 +98,6 @@ def run(
 
 def _verify(study: "Study", file: Path, seed: int, jobs: int | None, *, every: bool) -> None:
     """Print the numbers of the file that differ now, and exit with 1 if there are some."""
-    from ldprecover_client import progress_bar
     from ldprecover_experiments import Results
     from ldprecover_experiments.studies.verification import number_differences, record_differences
 
@@ -101,12 +105,19 @@ def _verify(study: "Study", file: Path, seed: int, jobs: int | None, *, every: b
         results = Results.from_json(file.read_bytes())
     for difference in record_differences(study, results):
         note(difference)
-    number = len(study.cells) if every else min(_SAMPLE, len(study.cells))
-    with end_on_signals(), progress_bar("cells") as on_progress:
-        numbers = number_differences(
-            study, results, number, seed, jobs or os.cpu_count() or 1, on_progress
-        )
-        differing = list(numbers)
+    again = partial(number_differences, study, results, jobs or os.cpu_count() or 1)
+    _report(again, seed, len(study.cells), every=every)
+
+
+def _report(
+    again: Callable[[int, int, Progress], Iterable[str]], seed: int, cells: int, *, every: bool
+) -> None:
+    """Print the differences that a random sample has, and exit with 1 if there are some."""
+    from ldprecover_client import progress_bar
+
+    number = cells if every else min(_SAMPLE, cells)
+    with end_on_signals(), progress_bar("rounds") as on_progress:
+        differing = list(again(number, seed, on_progress))
     out = console()
     for difference in differing:
         out.print(plain(difference), soft_wrap=True)

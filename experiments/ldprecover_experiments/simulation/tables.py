@@ -22,7 +22,7 @@ _LATEX = str.maketrans(
 class TextTable:
     """A header and rows of strings; the last `numbers` columns are numbers.
 
-    For `latex` there are `latex_numbers`, those of each row, and `latex_unit` above them.
+    For `latex` there may be other numbers, `latex_numbers`, and `latex_unit` above them.
     """
 
     columns: Sequence[str]
@@ -43,14 +43,15 @@ class TextTable:
         texts = len(self.columns) - self.numbers
         above = rf"\multicolumn{{{self.numbers}}}{{c}}{{{self.latex_unit}}}"
         rule = rf"\cmidrule{{{texts + 1}-{len(self.columns)}}}"
+        numbers = self.latex_numbers or [row[texts:] for row in self.rows]
         rows = [
-            [*map(_escaped, row[:texts]), *numbers]
-            for row, numbers in zip(self.rows, self.latex_numbers, strict=True)
+            [*map(_escaped, row[:texts]), *each]
+            for row, each in zip(self.rows, numbers, strict=True)
         ]
         lines = [
             f"% {_escaped(self.title)}",
             rf"\begin{{tabular}}{{{'l' * texts}{'r' * self.numbers}}} \toprule",
-            rf"{'& ' * texts}{above} \\ {rule}",
+            *([rf"{'& ' * texts}{above} \\ {rule}"] if self.latex_unit else []),
             rf"{' & '.join(map(_escaped, self.columns))} \\ \midrule",
             *(rf"{' & '.join(row)} \\" for row in rows),
             r"\bottomrule",

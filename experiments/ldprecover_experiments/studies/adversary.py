@@ -7,7 +7,6 @@ number, those of a coin each, or as many as by chance, in random shares.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -21,22 +20,13 @@ from ldprecover.sentences import counted
 from ldprecover_client import Population
 from ldprecover_experiments.simulation.parameters import malicious_users
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound
-from ldprecover_experiments.simulation.tables import TextTable
-
-GOALS = {
-    "error, over projection's": 1.0,
-    "gain of ten items with P < .9, over the unseen one": 1.0,
-    "innocents named": 0.0,
-    "beta, over the true one": 1.0,
-}
-"""The goals, each with the value above which a round reaches it."""
 
 _NAMED = 0.6  # least probability of an item that counts as named
 _RAISED = 0.1  # least frequency of a raised item, by the malicious reports alone
 
 
-def play(seed: int, i: int) -> tuple[list[float], str]:
-    """Return the values of GOALS in round i of a seed, by `auto`, and what the round is."""
+def play(seed: int, i: int) -> tuple[str, dict[str, float]]:
+    """Return what round i of a seed is, and what the adversary reaches against `auto`."""
     rng = np.random.default_rng([seed, i])
     protocol, epsilon = rng.choice(["oue", "sue", "olh", "ss", "llh"]), rng.choice([0.5, 1, 2])
     d, n = int(rng.integers(24, 200)), int(10 ** rng.uniform(4.3, 5.5))
@@ -66,26 +56,12 @@ def play(seed: int, i: int) -> tuple[list[float], str]:
     if (conclusions.attack_probability or 0.0) >= NEAR_CERTAIN:
         gain = 0.0
     named = {item for item, probability in conclusions.suspects if probability > _NAMED}
-    values = [
-        mse(recovery.recovered, clean.truth) / mse(projected.recovered, clean.truth),
-        gain / conclusions.unseen[0].gain,
-        float(len(named.difference(raised))),
-        (conclusions.beta or 0.0) * len(reports) / (len(reports) - n),
-    ]
+    errors = [mse(each.recovered, clean.truth) for each in (recovery, projected)]
+    measures = {
+        "error, over projection's": errors[0] / errors[1],
+        "gain of ten items with P < .9, over the unseen one": gain / conclusions.unseen[0].gain,
+        "innocents named": float(len(named.difference(raised))),
+        "beta, over the true one": (conclusions.beta or 0.0) * len(reports) / (len(reports) - n),
+    }
     label = f"{i}: {protocol}, epsilon {epsilon:g}, {n:,} users, {d} items, beta {beta:g}"
-    return values, f"{label}, {counted(len(parts), 'part')}, {len(raised)} raised"
-
-
-def adversary(seed: int, rounds: int, progress: Callable[[int, int], None]) -> TextTable:
-    """Return a table of the goals: how many rounds reached each, and the worst of them."""
-    played = []
-    for i in range(rounds):
-        played.append(play(seed, i))
-        progress(i + 1, rounds)
-    rows = []
-    for goal, (title, limit) in enumerate(GOALS.items()):
-        values, label = max(played, key=lambda each: each[0][goal])
-        number = sum(each[goal] > limit for each, _ in played)
-        rows.append([title, label, str(number), f"{values[goal]:.2f}"])
-    title = f"adversary: {rounds:,} rounds of seed {seed}"
-    return TextTable(("goal", "worst round", "rounds", "worst"), rows, title, 2)
+    return f"{label}, {counted(len(parts), 'part')}, {len(raised)} raised", measures

@@ -3,11 +3,19 @@
 import hashlib
 import platform
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
+from pydantic import TypeAdapter
+
+from ldprecover import ParameterError
 from ldprecover.counting import backend
+from ldprecover_experiments.simulation.tables import TextTable
+
+T = TypeVar("T")
 
 
 @cache
@@ -21,6 +29,22 @@ def environment() -> str:
 def sha256(file: Path) -> str:
     """Return the SHA-256 of a file in hex."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def write_files(stem: Path, json: str, csv: str, tables: Mapping[str, TextTable]) -> None:
+    """Write results as JSON and CSV, and tables, by what their names add to `stem`, for LaTeX."""
+    Path(f"{stem}.json").write_text(f"{json}\n", encoding="utf-8")
+    Path(f"{stem}.csv").write_text(csv, encoding="utf-8")
+    for name, table in tables.items():
+        Path(f"{stem}{name}.tex").write_text(table.latex(), encoding="utf-8")
+
+
+def parsed(adapter: TypeAdapter[T], text: str | bytes) -> T:
+    """Return results from their JSON. Raises ParameterError for anything else."""
+    try:
+        return adapter.validate_json(text)
+    except ValueError as error:
+        raise ParameterError(f"these are not the results of a study: {error}") from error
 
 
 def module_hash(name: str) -> str | None:

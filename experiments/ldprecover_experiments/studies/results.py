@@ -22,6 +22,7 @@ from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.figures import Labels, draw_means, save
 from ldprecover_experiments.studies.latex import Mean, latex_means, power_of
 from ldprecover_experiments.studies.measures import MethodOutcome
+from ldprecover_experiments.studies.records import parsed, write_files
 from ldprecover_experiments.studies.rows import CellRow
 from ldprecover_interface.csv import to_csv
 from ldprecover_interface.notebook import data_frame
@@ -130,10 +131,7 @@ class Results:
     @staticmethod
     def from_json(text: str | bytes) -> Results:
         """Return what `to_json` wrote. Raises ParameterError for anything else."""
-        try:
-            return _JSON.validate_json(text)
-        except ValueError as error:
-            raise ParameterError(f"these are not the results of a study: {error}") from error
+        return parsed(_JSON, text)
 
     def to_csv(self) -> str:
         """Return the means as CSV: a row for each setting and method."""
@@ -202,16 +200,16 @@ class Results:
         The files are `stem` with .json, .csv, .tex, .pdf and .svg; a second number has its name
         after the stem.
         """
-        Path(f"{stem}.json").write_text(f"{self.to_json()}\n", encoding="utf-8")
-        Path(f"{stem}.csv").write_text(self.to_csv(), encoding="utf-8")
-        for number in numbers:
-            if not self._with_error(number):
-                continue
-            each = str(stem) if number == numbers[0] else f"{stem}-{number}"
-            latex = self.table(number, labels=labels).latex()
-            Path(f"{each}.tex").write_text(latex, encoding="utf-8")
-            if has_matplotlib():
-                save(self.plot(number, labels=labels, wide=wide), each)
+        shown = {
+            "" if number == numbers[0] else f"-{number}": number
+            for number in numbers
+            if self._with_error(number)
+        }
+        tables = {name: self.table(number, labels=labels) for name, number in shown.items()}
+        write_files(stem, self.to_json(), self.to_csv(), tables)
+        if has_matplotlib():
+            for name, number in shown.items():
+                save(self.plot(number, labels=labels, wide=wide), f"{stem}{name}")
 
     @property
     def tables(self) -> list[TextTable]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -20,7 +20,6 @@ from ldprecover_client import Panel
 from ldprecover_client.panel import PanelRound
 from ldprecover_experiments.simulation.parameters import BETA, malicious_users
 from ldprecover_experiments.simulation.poisoned_round import PoisonedRound
-from ldprecover_experiments.simulation.tables import TextTable
 
 PEOPLE, ROUNDS, WINDOW, EPSILON, LIMIT = 10_000, 52, 26, 2.0, 4.0
 BEFORE = np.array([0.10, 0.30, 0.25, 0.15, 0.12, 0.08])
@@ -33,8 +32,8 @@ _ORACLE = frequency_oracle("oue", EPSILON, BEFORE.size)
 _WEEKLY = frequency_oracle("oue", LIMIT / ROUNDS, BEFORE.size)
 
 
-def play(seed: int, i: int) -> dict[str, float]:
-    """Return the measures of year i of a seed, by their names."""
+def play(seed: int, i: int) -> tuple[str, dict[str, float]]:
+    """Return the title of year i of a seed, and its measures."""
     rng = np.random.default_rng([seed, i])
     own_seed, limit = int(rng.integers(1 << 62)), int(LIMIT / EPSILON)
     people = Panel(BEFORE, PEOPLE, period=WINDOW, limit=limit, seed=own_seed)
@@ -68,22 +67,7 @@ def play(seed: int, i: int) -> dict[str, float]:
     alike = rng.choice(BEFORE.size, size=of_window.size, p=BEFORE)
     measures |= _recovered("the attacked window", of_window, m, rng)
     measures |= _recovered("a round like it", alike, m, rng)
-    return {name: float(value) for name, value in measures.items()}
-
-
-def series(seed: int, years: int, progress: Callable[[int, int], None]) -> TextTable:
-    """Return a table of the measures: the mean of the years, and its standard error."""
-    played = []
-    for i in range(years):
-        played.append(play(seed, i))
-        progress(i + 1, years)
-    rows = []
-    for name in played[0]:
-        values = np.array([each[name] for each in played])
-        error = values.std(ddof=1) / years**0.5 if years > 1 else np.nan
-        rows.append([name, f"{values.mean():.4g}", f"{error:.2g}"])
-    title = f"series: {years:,} years of seed {seed}"
-    return TextTable(("measure", "mean", "standard error"), rows, title, 2)
+    return f"year {i}", {name: float(value) for name, value in measures.items()}
 
 
 def _shares(values: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Verification of a study's results: some of its cells are run again and compared."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from math import isclose, nan
 from random import Random
@@ -25,15 +25,12 @@ def record_differences(study: Study, results: Results) -> Iterator[str]:
 def number_differences(
     study: Study,
     results: Results,
+    jobs: int,
     cells: int,
     seed: int,
-    jobs: int,
     progress: Callable[[int, int], None],
 ) -> Iterator[str]:
-    """Run a random sample of the cells; yield a sentence for each number that differs by 1e-6.
-
-    A number that is not there is NaN. Raises as `Study.run` does.
-    """
+    """Run a random sample of the cells; yield the differences. Raises as `Study.run` does."""
     rows = Random(seed).sample(study.rows, cells)
     earlier = {_title(row): _numbers(row) for row in results.cells}
     tasks = tasks_of(rows, study.users_by_data, study.methods)
@@ -42,12 +39,18 @@ def number_differences(
         done += len(finished)
         progress(done, cells)
         for row in finished:
-            before, after = earlier.get(_title(row), {}), _numbers(row)
-            for name in sorted(before.keys() | after.keys()):
-                old, new = before.get(name, nan), after.get(name, nan)
-                # Rounding is all that remains of a gain that is 0.
-                if not isclose(old, new, rel_tol=1e-6, abs_tol=1e-15):
-                    yield f"{_title(row)}: {name} was {old}, and is {new}"
+            yield from differences(_title(row), earlier.get(_title(row), {}), _numbers(row))
+
+
+def differences(
+    title: str, before: Mapping[str, float], after: Mapping[str, float]
+) -> Iterator[str]:
+    """Yield a sentence for each number that differs by 1e-6 relative; a missing one is NaN."""
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, nan), after.get(name, nan)
+        # Rounding is all that remains of a gain that is 0.
+        if not isclose(old, new, rel_tol=1e-6, abs_tol=1e-15):
+            yield f"{title}: {name} was {old}, and is {new}"
 
 
 def _title(row: CellRow) -> str:

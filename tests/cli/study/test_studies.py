@@ -167,6 +167,16 @@ def test_verify_names_numbers_that_differ(run: Run) -> None:
     assert "sha256: users.txt was other, and is" in other.err
 
 
+def test_played_rounds_are_written_and_verified(run: Run) -> None:
+    result = run("study run series --rounds 1 --output out").succeeds()
+    assert "series: 1 round of seed 0" in result.out
+    assert {file.name for file in OUT.iterdir()} == {f"series{end}" for end in ENDINGS[:3]}
+    again = run("study run series --verify out").succeeds()
+    assert again.err.splitlines()[-1] == "Ran 1 cell again: 0 differences above 1e-6."
+    (OUT / "series.json").write_text("{}")
+    assert "not the results of a study" in run("study run series --verify out").fails(2)
+
+
 def test_writes_cost_and_tables_without_matplotlib(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
