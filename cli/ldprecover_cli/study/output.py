@@ -68,14 +68,14 @@ def run_into(folder: Path, run: Callable[[Progress], T]) -> Iterator[T]:
     note(f"Took {time.monotonic() - started:.0f} s. The results are in {folder}.")
 
 
-def cells_into(
-    folder: Path, studies: "Sequence[Study]", jobs: int | None
-) -> "Callable[[Progress], list[Results]]":
-    """Return a function that runs the cells that the folder lacks."""
+def run_cells(
+    folder: Path, studies: "Sequence[Study]", jobs: int | None, on_progress: Progress
+) -> "list[Results]":
+    """Run the cells that the folder lacks, and return the results of each study."""
     from ldprecover_experiments.studies.rows import RowFile
     from ldprecover_experiments.studies.study import run_studies
 
-    return lambda on_progress: run_studies(
+    return run_studies(
         studies,
         jobs or os.cpu_count() or 1,
         on_progress,

@@ -1,5 +1,6 @@
 """`study paper`: the tables and figures of the paper's evaluation."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from ldprecover_cli.study.output import (
     Trials,
     Users,
     Wide,
-    cells_into,
+    run_cells,
     run_into,
     show,
 )
@@ -78,7 +79,7 @@ def paper(
     files = {name: sha256(Path(name)) for name in sources if Path(name).is_file()}
     for study in studies:
         study.record["sha256"].update(files)
-    with run_into(output, cells_into(output, studies, jobs)) as each_results:
+    with run_into(output, partial(run_cells, output, studies, jobs)) as each_results:
         for study, results in zip(studies, each_results, strict=True):
             study.write(results, output, wide=wide)
             show(study.tables(results))

@@ -2,10 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Exit, Option
 
@@ -13,10 +12,7 @@ from ldprecover.sentences import counted
 from ldprecover_cli.errors import file_errors
 from ldprecover_cli.output import console, note, plain
 from ldprecover_cli.signals import end_on_signals
-from ldprecover_cli.study.output import Jobs, Output, Progress, Wide, cells_into, run_into, show
-
-if TYPE_CHECKING:
-    from ldprecover_experiments import Study
+from ldprecover_cli.study.output import Jobs, Output, Wide, run_cells, run_into, show
 
 _SAMPLE = 20
 """Cells that --verify runs again."""
@@ -68,53 +64,46 @@ def run(
     Example: ldprecover study run series --rounds 100
     """
     from ldprecover_experiments import Study
-    from ldprecover_experiments.studies.plays import PLAYED, PLAYS, play_rounds
-    from ldprecover_experiments.studies.records import parsed
-
-    name = str(file)
-    if name in PLAYS and verify is not None:
-        with file_errors("read", verify / f"{name}.json"):
-            before = parsed(PLAYED, (verify / f"{name}.json").read_bytes())
-        _report(before.differences, seed, len(before.rounds), every=every)
-        return
-    if name in PLAYS:
-        with run_into(output, partial(play_rounds, name, seed, rounds)) as played:
-            played.write(output / name)
-            show([played.table])
-        return
+    from ldprecover_experiments.studies.plays import PLAYS, play_rounds
 
     sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
+    if verify is not None:
+        _verify(file, verify / f"{file.stem}.json", seed, jobs, every=every)
+        return
+    if str(file) in PLAYS:
+        with run_into(output, partial(play_rounds, file.name, seed, rounds)) as played:
+            played.write(output / file)
+            show([played.table])
+        return
     study = Study.load(file)
     note(study.cost)
-    if verify is not None:
-        _verify(study, verify / f"{file.stem}.json", seed, jobs, every=every)
-        return
-    with run_into(output, cells_into(output, [study], jobs)) as (results,):
+    with run_into(output, partial(run_cells, output, [study], jobs)) as (results,):
         results.write(output / file.stem, wide=wide)
         show(results.tables)
         for (method, reason), number in results.refusals.items():
             note(f"{method}: {reason} ({counted(number, 'cell')})")
 
 
-def _verify(study: "Study", file: Path, seed: int, jobs: int | None, *, every: bool) -> None:
+def _verify(study_file: Path, file: Path, seed: int, jobs: int | None, *, every: bool) -> None:
     """Print the numbers of the file that differ now, and exit with 1 if there are some."""
-    from ldprecover_experiments import Results
+    from ldprecover_client import progress_bar
+    from ldprecover_experiments import Results, Study
+    from ldprecover_experiments.studies.plays import PLAYED, PLAYS
+    from ldprecover_experiments.studies.records import parsed
     from ldprecover_experiments.studies.verification import number_differences, record_differences
 
     with file_errors("read", file):
-        results = Results.from_json(file.read_bytes())
-    for difference in record_differences(study, results):
-        note(difference)
-    again = partial(number_differences, study, results, jobs or os.cpu_count() or 1)
-    _report(again, seed, len(study.cells), every=every)
-
-
-def _report(
-    again: Callable[[int, int, Progress], Iterable[str]], seed: int, cells: int, *, every: bool
-) -> None:
-    """Print the differences that a random sample has, and exit with 1 if there are some."""
-    from ldprecover_client import progress_bar
-
+        text = file.read_bytes()
+    if str(study_file) in PLAYS:
+        played = parsed(PLAYED, text)
+        again, cells = played.differences, len(played.rounds)
+    else:
+        study, results = Study.load(study_file), Results.from_json(text)
+        note(study.cost)
+        for difference in record_differences(study, results):
+            note(difference)
+        again = partial(number_differences, study, results, jobs or os.cpu_count() or 1)
+        cells = len(study.cells)
     number = cells if every else min(_SAMPLE, cells)
     with end_on_signals(), progress_bar("rounds") as on_progress:
         differing = list(again(number, seed, on_progress))

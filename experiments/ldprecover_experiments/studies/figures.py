@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AXES = {"beta": "β", "epsilon": "ε", "eta": "η", "xi": "ξ", "questions": "k"}
+AXES = {"epsilon": "ε", "beta": "β", "eta": "η", "questions": "k", "xi": "ξ"}
 
 _COLUMN = 3.5
 """Inches of a column of a paper."""

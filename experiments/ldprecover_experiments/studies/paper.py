@@ -8,8 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
 from ldprecover_experiments.studies.results import Results
@@ -38,8 +36,7 @@ FIGURES: Mapping[str, Mapping[str, Sequence[str]]] = {
 class PaperStudy(Study):
     """A study of the paper's evaluation, with its table and its figure.
 
-    `columns` are their methods and `headers` other headers than theirs. `number` is what both show.
-    `xi` are shares of the users in a subset.
+    `columns` are their methods, `number` what both show, `xi` shares of the users in a subset.
     """
 
     methods: tuple[MethodSpec, ...] = ()
@@ -48,7 +45,6 @@ class PaperStudy(Study):
     xi: OneOrMore[float] = (0.0,)
     number: Literal["mse", "fg", "malicious_mse"] = "mse"
     columns: OneOrMore[str]
-    headers: dict[str, str] = Field(default={})
 
     @cached_property
     def _settings(self) -> list[Cell]:
@@ -57,7 +53,7 @@ class PaperStudy(Study):
     def tables(self, results: Results) -> Iterator[TextTable]:
         """Yield the table of each data set."""
         headers = {
-            name: self.headers.get(name) or METHODS[name].get("header", METHODS[name]["label"])
+            name: METHODS[name].get("header", METHODS[name]["label"])
             for name in self.columns
             if name in results.methods
         }

@@ -19,7 +19,7 @@ from ldprecover.sentences import counted
 from ldprecover_experiments.simulation.drawing import has_matplotlib
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies.cells import Cell
-from ldprecover_experiments.studies.figures import Labels, draw_means, save
+from ldprecover_experiments.studies.figures import AXES, Labels, draw_means, save
 from ldprecover_experiments.studies.latex import Mean, latex_means, power_of
 from ldprecover_experiments.studies.measures import MethodOutcome
 from ldprecover_experiments.studies.records import parsed, write_files
@@ -30,7 +30,7 @@ from ldprecover_interface.notebook import data_frame
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_VARIED = ("data", "protocol", "epsilon", "beta", "eta", "questions", "xi")
+_VARIED = ("data", "protocol", *AXES)
 _UNSTATED = {"questions": 1, "xi": 0.0}
 """Values of parameters that titles leave out."""
 
