@@ -1,7 +1,8 @@
 """Audits of the own clients, in Python and JavaScript: no violation, and evidence close to epsilon.
 
 Each is wrong once in 10^6 runs. A client of epsilon 1.5 in place of 1 is noticed, since evidence
-reaches about .8 of it. `pytest -s` prints what is proven, of which docs/how-to/audit.md has the range.
+reaches about .8 of it. `pytest -s` prints what is proven; docs/how-to/audit.md has
+the range.
 """
 
 import base64
