@@ -26,7 +26,6 @@ from ldprecover_experiments.simulation.tables import TextTable
 
 D, EPSILON, G = 490, 0.5, 3
 USERS = 1_000_000
-TRANSFORMED = 1 << 17
 SIZES = {"grr": 200_000, "oue": 200_000, "olh": 40_960}
 
 Count = Callable[[ModuleType], np.ndarray]
@@ -45,12 +44,6 @@ def counts(rng: np.random.Generator) -> Iterator[tuple[str, int, Count]]:
     yield "OUE, per report", len(oue), lambda kernels: kernels.oue_counts(oue, D)
     grr = GRR(EPSILON, D).perturb(rng.integers(0, D, SIZES["grr"]), rng)
     yield "GRR, per report", len(grr), lambda kernels: kernels.grr_counts(grr, D)
-    values = rng.integers(0, 1000, TRANSFORMED)
-    yield (
-        "Walsh-Hadamard transform, per number",
-        TRANSFORMED,
-        lambda kernels: kernels.walsh_hadamard(values),
-    )
 
 
 def nanoseconds(works: Mapping[str, Work], units: int, rounds: int) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Support counting and drawing of bits: numpy always, numba where it is installed.
 
-Both backends give the same counts to the bit; only numpy draws. The environment variable
-LDPRECOVER_KERNELS is read once. It chooses `numpy` or `numba`; unset, numba counts if it can be
-imported. numba is imported at the first count, or by `warm_up`. With `late`, numpy counts until
-`load_fast_kernels` is called: for processes that may never count much.
+Both backends give the same counts to the bit; only numpy draws and transforms. The environment
+variable LDPRECOVER_KERNELS is read once. It chooses `numpy` or `numba`; unset, numba counts if it
+can be imported. numba is imported at the first count, or by `warm_up`. With `late`, numpy counts
+until `load_fast_kernels` is called: for processes that may never count much.
 
 Counting takes reports that passed their oracle's `check`. Their arrays may be strided, unaligned or
 read-only. It uses one thread, holds no state between calls, and may run in several threads.
@@ -20,9 +20,10 @@ import numpy as np
 
 from ldprecover.counting import numpy_kernels
 from ldprecover.counting.bernoulli import unary_rows
+from ldprecover.counting.numpy_kernels import walsh_hadamard
 from ldprecover.counting.xxhash32 import bucket_of, hash_items
 from ldprecover.errors import ParameterError
-from ldprecover.types import BoolArray, FloatArray, Int64Array, UInt32Array, UInt64Array
+from ldprecover.types import BoolArray, UInt32Array, UInt64Array
 
 __all__ = [
     "backend",
@@ -39,7 +40,6 @@ __all__ = [
     "unary_sizes",
     "unary_supported",
     "walsh_hadamard",
-    "walsh_hadamard_floats",
     "warm_up",
 ]
 
@@ -67,7 +67,6 @@ olh_supported = _of_backend(numpy_kernels.olh_supported)
 unary_sizes = _of_backend(numpy_kernels.unary_sizes)
 unary_supported = _of_backend(numpy_kernels.unary_supported)
 joint_counts = _of_backend(numpy_kernels.joint_counts)
-walsh_hadamard: Callable[[Int64Array], Int64Array] = _of_backend(numpy_kernels.walsh_hadamard)
 
 
 def packed_lines(bits: BoolArray) -> UInt64Array:
@@ -84,11 +83,6 @@ def packed_lines(bits: BoolArray) -> UInt64Array:
 def olh_buckets(seeds: UInt32Array, items: UInt32Array, g: int) -> UInt32Array:
     """Return the bucket that each seed hashes its item to; the two arrays broadcast."""
     return bucket_of(hash_items(seeds, items), g)
-
-
-def walsh_hadamard_floats(values: FloatArray) -> FloatArray:
-    """Return the transform of `walsh_hadamard` for 2^b floats, computed by numpy."""
-    return numpy_kernels.walsh_hadamard(values)
 
 
 def backend() -> str:

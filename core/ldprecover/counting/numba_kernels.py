@@ -119,13 +119,6 @@ def oue_counts(rows: UInt8Array, d: int) -> Int64Array:
     return counts
 
 
-def walsh_hadamard(values: Int64Array) -> Int64Array:
-    """Return the Walsh-Hadamard transform of 2^b numbers, exact if their sum is below 2^63."""
-    transformed = np.array(values, dtype=np.int64)
-    _transform(transformed)
-    return transformed
-
-
 def _input(dtype: Any, dimensions: int, layout: Literal["A", "C"]) -> Any:
     """Return the numba type of an array that is only read, and may be read-only or unaligned."""
     return types.Array(dtype, dimensions, layout, readonly=True, aligned=False)
@@ -366,25 +359,3 @@ def _oue(words, lines, counts):  # type: ignore[no-untyped-def]
             at = line * length + first
             _add_bits(words[at : at + columns], 1, column_counts)
         _fold(column_counts, 64 * first, counts)
-
-
-@_compiled(int64[::1])
-def _transform(x):  # type: ignore[no-untyped-def]
-    """Transform 2^b numbers in place, two levels of butterflies in each pass.
-
-    The halves are separate arrays, which tells the compiler that they do not overlap.
-    """
-    n, h = len(x), 1
-    while 4 * h <= n:
-        for i in range(0, n, 4 * h):
-            first, second = x[i : i + h], x[i + h : i + 2 * h]
-            third, fourth = x[i + 2 * h : i + 3 * h], x[i + 3 * h : i + 4 * h]
-            for j in range(h):
-                a, b = first[j] + second[j], first[j] - second[j]
-                c, d = third[j] + fourth[j], third[j] - fourth[j]
-                first[j], second[j], third[j], fourth[j] = a + c, b + d, a - c, b - d
-        h *= 4
-    if h < n:
-        first, second = x[:h], x[h:]
-        for j in range(h):
-            first[j], second[j] = first[j] + second[j], first[j] - second[j]

@@ -146,11 +146,11 @@ class HR(IntegerReports):
         """Return the sum of the values of the items that each of the K columns supports."""
         rows = np.zeros(self.summary_size)
         rows[1 : self.domain_size + 1] = values
-        return (values.sum() + counting.walsh_hadamard_floats(rows)) / 2
+        return (values.sum() + counting.walsh_hadamard(rows)) / 2
 
     def _weights(self, weights: FloatArray) -> FloatArray:
         """Return the sum of the weights of the columns that support each item."""
-        sums = counting.walsh_hadamard_floats(weights)
+        sums = counting.walsh_hadamard(weights)
         return (sums[0] + sums[1 : self.domain_size + 1]) / 2
 
     def _log_likelihood(self, reports: Reports, frequencies: FloatArray) -> FloatArray:
