@@ -125,8 +125,7 @@ class Campaign:
             attack=attack,
             m=self.m,
             seed=self.seed,
-            accepted=receipt.accepted,
-            duplicates=receipt.duplicates,
+            **vars(receipt),
         )
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -19,6 +19,9 @@ from rich.text import Text
 from ldprecover.items import isolated
 from ldprecover.sentences import counted
 from ldprecover_cli.signals import end_on_signals
+
+if TYPE_CHECKING:
+    from ldprecover_interface.results import RoundResult
 
 JsonObject = dict[str, Any]
 
@@ -100,6 +103,13 @@ def print_question(out: Console, question: str | None) -> None:
     """Print what a round asks, if it has a question."""
     if question is not None:
         out.print(f"Question: {plain(question)}", soft_wrap=True)
+
+
+def print_head(out: Console, head: str, result: "RoundResult") -> None:
+    """Print the first lines of a result: the head, its question and its window."""
+    out.print(head)
+    print_question(out, result.question)
+    print_window(out, result.window, result.numbers)
 
 
 def print_window(out: Console, size: int, numbers: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import ConfigDict, Field, model_validator
@@ -13,12 +13,12 @@ from ldprecover_interface.base import (
     Column,
     Count,
     Message,
-    Numbers,
     Request,
     Text,
     Window,
     optional,
 )
+from ldprecover_interface.results import Columns, RoundResult, plain_column
 from ldprecover_interface.rounds import Items
 
 if TYPE_CHECKING:  # a client of a server computes no certificate
@@ -190,18 +190,15 @@ class CertifiedSentences(Message):
     proven: Text | None = Field(description="The proven share of malicious reports, if any.")
 
 
-class Certified(Message):
+class Certified(RoundResult):
     """What a round proves, whatever malicious users sent.
 
     Everything holds together with the confidence, and only if the share of malicious reports is not
     larger than assumed; the tolerances and `least_malicious_share` hold at any share.
     """
 
-    model_config = ConfigDict(json_schema_extra=optional("window", "numbers", "mean"))
+    model_config = ConfigDict(json_schema_extra=optional("question", "window", "numbers", "mean"))
 
-    round: Text
-    window: Window = 1
-    numbers: Numbers = Field(default=[])
     n: int = Field(ge=1, lt=1 << 63, description="Number of reports counted.")
     malicious_share: float
     confidence: float
@@ -224,9 +221,22 @@ class Certified(Message):
         default=None, description='Only for rounds over the items "-1" and "1".'
     )
 
+    @property
+    def _vectors(self) -> Columns:
+        d = len(self.items)
+        return {
+            "lower": plain_column(self.lower, self.items),
+            "upper": plain_column(self.upper, self.items),
+            "events": [self.events] * d,
+            "from_reports": [self.from_reports] * d,
+            "seed": [self.seed] * d,
+        }
 
-def certified(round: str, result: CertificateResult, labels: Sequence[str]) -> Certified:
-    """Return the response. Raises ImpossibleShareError."""
+
+def certified(
+    head: Mapping[str, Any], result: CertificateResult, labels: Sequence[str]
+) -> Certified:
+    """Return the response; `head` has the fields of `RoundResult`. Raises ImpossibleShareError."""
     from ldprecover.estimation.means import ITEMS
 
     lower, upper = result.intervals
@@ -237,7 +247,7 @@ def certified(round: str, result: CertificateResult, labels: Sequence[str]) -> C
     sentences = vars(result.sentences(labels))
     fields["sentences"] = CertifiedSentences.model_construct(**sentences)
     fields["answers"] = [Answer.model_construct(**each) for each in result.answers]
-    return Certified.model_construct(round=round, items=labels, **vars(result) | fields)
+    return Certified.model_construct(**head, items=labels, **vars(result) | fields)
 
 
 def certify_export(
@@ -264,4 +274,4 @@ def certify_export(
         **request.core_arguments(parameters.items),
         seed=export.seed if request.reports else None,
     )
-    return certified(export.round, result, parameters.items)
+    return certified({"round": export.round}, result, parameters.items)

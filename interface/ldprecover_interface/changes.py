@@ -17,7 +17,7 @@ from ldprecover_interface.base import (
     Window,
     optional,
 )
-from ldprecover_interface.results import Columns, ColumnsMixin, plain_column
+from ldprecover_interface.results import Columns, RoundResult, plain_column
 from ldprecover_interface.rounds import Items
 from ldprecover_interface.verdicts import Verdict
 
@@ -58,18 +58,14 @@ class Sides(Message):
     round: Verdict
 
 
-class Changed(ColumnsMixin, Message):
+class Changed(RoundResult):
     """The changes from one round or window to a later one, with intervals that hold together."""
 
     model_config = ConfigDict(
         json_schema_extra=optional("question", "window", "numbers", "since_numbers")
     )
 
-    round: Text
     since: Text = Field(description="Id of the earlier round, the last of its window.")
-    question: Text | None = Field(default=None, description="Only if the round has one.")
-    window: Window = 1
-    numbers: Numbers = Field(default=[])
     since_numbers: Numbers = Field(default=[])
     n: Count
     since_n: Count
@@ -110,13 +106,11 @@ class Changed(ColumnsMixin, Message):
         return self.since_numbers[-1] if self.since_numbers else None
 
     @property
-    def columns(self) -> Columns:
-        """The table of all items, as in CSV; `index` is the place of an item, from 0."""
-        named = {
+    def _vectors(self) -> Columns:
+        return {
             name.removesuffix("s"): plain_column(getattr(self, name), self.items)
             for name in _COLUMNS
         }
-        return {"item": self.items, "index": range(len(self.items)), **named}
 
     def sentence(self, item: int) -> str:
         """Return what is proven of an item's change, by the intervals that decide the words.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -72,17 +73,36 @@ class ColumnsMixin:
         return data_frame(columns, self.items)
 
 
-class Frequencies(ColumnsMixin, Message):
+class RoundResult(ColumnsMixin, Message, ABC):
+    """A result for each item of a round, or of a window of rounds."""
+
+    model_config = ConfigDict(json_schema_extra=optional("question", "window", "numbers"))
+
+    round: Text
+    question: Text | None = Field(default=None, description="Only if the round has one.")
+    window: Window = 1
+    numbers: Numbers = Field(default=[])
+
+    if TYPE_CHECKING:  # each has them among its own fields
+        items: list[str]
+
+    @property
+    def columns(self) -> Columns:
+        """The table of all items, as in CSV; `index` is the place of an item, from 0."""
+        return {"item": self.items, "index": range(len(self.items)), **self._vectors}
+
+    @property
+    @abstractmethod
+    def _vectors(self) -> Columns: ...
+
+
+class Frequencies(RoundResult):
     """Unbiased estimates, never clipped; columns are in the order of the items."""
 
     model_config = ConfigDict(
         json_schema_extra=optional("question", "window", "numbers", "mean", "notes")
     )
 
-    round: Text
-    question: Text | None = Field(default=None, description="Only if the round has one.")
-    window: Window = 1
-    numbers: Numbers = Field(default=[])
     protocol: Text
     epsilon: float
     n: Count
@@ -108,11 +128,8 @@ class Frequencies(ColumnsMixin, Message):
     )
 
     @property
-    def columns(self) -> Columns:
-        """The table of all items, as in CSV; `index` is the place of an item, from 0."""
+    def _vectors(self) -> Columns:
         return {
-            "item": self.items,
-            "index": range(len(self.items)),
             "support": plain_column(self.counts, self.items),
             "frequency": plain_column(self.frequencies, self.items),
             "standard_error": plain_column(self.standard_errors, self.items),
@@ -234,15 +251,9 @@ class RecoveryConclusions(Message):
     )
 
 
-class Recovered(ColumnsMixin, Message):
+class Recovered(RoundResult):
     """A recovery from the poisoned counts; columns are in the order of the items."""
 
-    model_config = ConfigDict(json_schema_extra=optional("question", "window", "numbers"))
-
-    round: Text
-    question: Text | None = Field(default=None, description="Only if the round has one.")
-    window: Window = 1
-    numbers: Numbers = Field(default=[])
     method: Text
     eta: float
     targets: Annotated[list[int], Field(fail_fast=True, description="Indices of targets, sorted.")]
@@ -260,7 +271,5 @@ class Recovered(ColumnsMixin, Message):
     )
 
     @property
-    def columns(self) -> Columns:
-        """The table of all items, as in CSV; `index` is the place of an item, from 0."""
-        of_items = {"item": self.items, "index": range(len(self.items))}
-        return of_items | recovery_columns(self, self.items)
+    def _vectors(self) -> Columns:
+        return recovery_columns(self, self.items)

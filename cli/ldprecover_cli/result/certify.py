@@ -9,7 +9,7 @@ from ldprecover.items import isolated, label_indices, largest
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import UsageError, check_items
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, Window
-from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_json, print_window
+from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_head, print_json
 
 if TYPE_CHECKING:
     from ldprecover_interface.certificates import Certified
@@ -158,8 +158,7 @@ def _labels_in(text: str, labels: Sequence[str], round: str | None) -> list[str]
 
 def _show(result: "Certified", title: str) -> None:
     out = console()
-    out.print(title)
-    print_window(out, result.window, result.numbers)
+    print_head(out, title, result)
     out.print(plain(result.assumption))
     lower, upper = result.lower, result.upper
     rows = (

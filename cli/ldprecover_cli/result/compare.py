@@ -32,8 +32,8 @@ from ldprecover_cli.output import (
     print_question,
     print_window,
 )
-from ldprecover_cli.result.questions import results_of, show_results
-from ldprecover_cli.result.table_files import TableFile, check_table_file, columns_of, write_table
+from ldprecover_cli.result.questions import show_results
+from ldprecover_cli.result.table_files import TableFile, columns_of, write_table
 
 if TYPE_CHECKING:
     from ldprecover_client import Changed, Client, Frequencies
@@ -79,7 +79,6 @@ def compare(
 
     Example: ldprecover result compare --series usage --window 13 --output usage.csv
     """
-    check_table_file(output)
     if series is not None:
         if since or round != CURRENT:
             raise UsageError("give a round to compare, or --series, not both")
@@ -88,10 +87,9 @@ def compare(
         return
     with connected_to(round, url, key) as (client, target):
         changes = partial(client.changes, since=since, window=window)
+        show = partial(_show_changes, top=top, since=since)
         of_one = "--since" if since else None
-        form, results = results_of(client, target.reference, changes, of_one)
-    show = partial(_show_changes, top=top, since=since)
-    show_results(form, results, target.title, show, output=output, json=json)
+        show_results(client, target, changes, show, of_one=of_one, output=output, json=json)
 
 
 def _show_changes(result: "Changed", title: str, top: int, since: str | None) -> None:

@@ -7,9 +7,9 @@ from ldprecover.sentences import counted
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.item_tables import IN_ORDER, WIDE, Top, print_items, to_show
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url, Window
-from ldprecover_cli.output import console, plain, print_question, print_window
-from ldprecover_cli.result.questions import results_of, show_results
-from ldprecover_cli.result.table_files import TableFile, check_table_file
+from ldprecover_cli.output import console, plain, print_head
+from ldprecover_cli.result.questions import show_results
+from ldprecover_cli.result.table_files import TableFile
 
 if TYPE_CHECKING:
     from ldprecover_client import Frequencies
@@ -34,23 +34,16 @@ def frequencies(
 
     Example: ldprecover result frequencies cities --output cities.csv
     """
-    check_table_file(output)
     with connected_to(round, url, key) as (client, target):
-        form, results = results_of(
-            client, target.reference, partial(client.frequencies, window=window)
-        )
-    show = partial(_show_frequencies, top=top)
-    show_results(form, results, target.title, show, output=output, json=json)
+        read = partial(client.frequencies, window=window)
+        show = partial(_show_frequencies, top=top)
+        show_results(client, target, read, show, output=output, json=json)
 
 
 def _show_frequencies(result: "Frequencies", title: str, top: int) -> None:
     out = console()
-    out.print(
-        f"{title}: {counted(result.n, 'report')}, {plain(result.protocol)}, epsilon "
-        f"{result.epsilon:g}"
-    )
-    print_question(out, result.question)
-    print_window(out, result.window, result.numbers)
+    of_round = f"{plain(result.protocol)}, epsilon {result.epsilon:g}"
+    print_head(out, f"{title}: {counted(result.n, 'report')}, {of_round}", result)
     shares, errors = result.frequencies, result.standard_errors
     if shares is None or errors is None or result.sum is None:
         out.print("No estimates yet: the round has no reports.")

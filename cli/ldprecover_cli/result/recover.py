@@ -28,9 +28,9 @@ from ldprecover_cli.options import (
     Url,
     Window,
 )
-from ldprecover_cli.output import console, plain, print_question, print_window
-from ldprecover_cli.result.questions import results_of, show_results
-from ldprecover_cli.result.table_files import TableFile, check_table_file
+from ldprecover_cli.output import console, plain, print_head
+from ldprecover_cli.result.questions import show_results
+from ldprecover_cli.result.table_files import TableFile
 
 if TYPE_CHECKING:
     from ldprecover_client import Recovered
@@ -80,7 +80,6 @@ def recover(
 
     Example: ldprecover result recover cities --output cities.parquet
     """
-    check_table_file(output)
     options, shares = method_options(option), support_of(support)
     single = {"--target": target, "--support": support, "--history": history, "--canary": canary}
     of_one = next((name for name, value in single.items() if value), None)
@@ -103,20 +102,15 @@ def recover(
                 window=window,
             )
 
-        form, results = results_of(client, chosen.reference, recovered, of_one)
-    show = partial(_show_recovery, top=top)
-    show_results(form, results, chosen.title, show, output=output, json=json)
+        show = partial(_show_recovery, top=top)
+        show_results(client, chosen, recovered, show, of_one=of_one, output=output, json=json)
 
 
 def _show_recovery(result: "Recovered", title: str, top: int) -> None:
     out = console()
     star = "*" if result.targets else ""
-    out.print(
-        f"{title}: {counted(result.n, 'report')}, {plain(result.method)}{star}, eta "
-        f"{result.eta:.3g}"
-    )
-    print_question(out, result.question)
-    print_window(out, result.window, result.numbers)
+    by_method = f"{plain(result.method)}{star}, eta {result.eta:.3g}"
+    print_head(out, f"{title}: {counted(result.n, 'report')}, {by_method}", result)
     noise = noise_note(result.notes)
     if noise is not None:
         out.print(f"Note: {plain(noise)}{IN_ORDER}")

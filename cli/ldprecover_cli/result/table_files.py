@@ -12,6 +12,19 @@ from ldprecover_cli.errors import CommandError, UsageError, check_new, new_file
 if TYPE_CHECKING:
     from ldprecover_interface.results import Columns
 
+
+def _checked(path: Path | None) -> Path | None:
+    """Return the path. Raises UsageError or CommandError unless the file can be written."""
+    if path is None:
+        return None
+    if path.suffix not in (".csv", ".parquet"):
+        raise UsageError(f"--output takes a file that ends in .csv or .parquet, not {path}")
+    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise CommandError("Parquet needs pyarrow: pip install 'ldprecover[parquet]'")
+    check_new(path)
+    return path
+
+
 TableFile = Annotated[
     Path | None,
     Option(
@@ -19,19 +32,9 @@ TableFile = Annotated[
         "-o",
         help="A new file for all items: .csv, which spreadsheets open, or .parquet.",
         metavar="FILE",
+        callback=_checked,  # before anything is computed
     ),
 ]
-
-
-def check_table_file(path: Path | None) -> None:
-    """Raise UsageError or CommandError, before anything is computed, unless it can be written."""
-    if path is None:
-        return
-    if path.suffix not in (".csv", ".parquet"):
-        raise UsageError(f"--output takes a file that ends in .csv or .parquet, not {path}")
-    if path.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise CommandError("Parquet needs pyarrow: pip install 'ldprecover[parquet]'")
-    check_new(path)
 
 
 def columns_of(results: Sequence[Any], *beside: str) -> "Columns":

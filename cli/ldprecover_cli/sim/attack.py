@@ -1,6 +1,6 @@
 """`sim attack`: many simulated malicious users."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from typer import Argument, Option
 
@@ -10,8 +10,8 @@ from ldprecover_cli import completion
 from ldprecover_cli.errors import UsageError, check_items, close_to
 from ldprecover_cli.option_values import values_by_name
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundOrFormArgument, Url
-from ldprecover_cli.output import console, joined, plain
-from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
+from ldprecover_cli.output import JsonObject, console, joined, plain
+from ldprecover_cli.sim.runs import RunSeed, Users, Wait, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ def attack(
     if users is None and beta is None and ticket_list is not None:
         users = len(ticket_list)
     options |= {"input_poisoning": input_poisoning, "attackers": attackers}
-    progress: Literal["bar"] | None = None if json else "bar"
-    with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
+    with sending(
+        round, url, key=key, tickets=ticket_list, wait=wait, seed=seed, is_json=json
+    ) as run:
         if isinstance(run.round, Form):
             form, chosen = run.round, _attacked(run.client, run.round, target)
         else:
@@ -122,39 +123,35 @@ def attack(
             for status, labels in zip(rounds, goals, strict=True)
         ]
         plan = {"attack": name, **options, "targets": goals[0] if form is None else goals}
-        secret = run_secret(run.seed, "sim attack", run.round.id, plan)
+        delivery = run.delivery | {"secret": run.secret("sim attack", **plan)}
         # A share of the reports is another number after a part of the run was sent.
         run.print_repeat_options(users=m if users is None else None)
         if form is None:
-            campaign = Campaign(
-                run.client, rounds[0], attacks[0], m, run.seed, secret=secret, **run.delivery
-            )
-            sent = [campaign.run(progress)]
+            campaign = Campaign(run.client, rounds[0], attacks[0], m, run.seed, **delivery)
+            sent = [campaign.run(run.progress)]
         else:
             by_question = {str(r.question): a for r, a in zip(rounds, attacks, strict=True)}
-            of_form = FormCampaign(
-                run.client, form, by_question, m, run.seed, secret=secret, **run.delivery
-            )
-            sent = [*of_form.run(progress)]
+            of_form = FormCampaign(run.client, form, by_question, m, run.seed, **delivery)
+            sent = [*of_form.run(run.progress)]
     shares = [
         receipt.accepted / (status.n + receipt.accepted - receipt.duplicates)
         for status, receipt in zip(rounds, sent, strict=True)
     ]
+    purposes = [f" to raise {joined(labels)}" if labels else "" for labels in goals]
+    fields: JsonObject = {"attack": name}
     if form is None:
-        labels = goals[0]
-        purpose = f" to raise {joined(labels)}" if labels else ""
-        fields = {"attack": name, "targets": labels, "beta": shares[0]} if json else None
-        run.print_sent(sent, "malicious user", purpose, fields)
+        fields |= {"targets": goals[0], "beta": shares[0]}
+        run.print_sent(sent, "malicious user", purposes[0], fields)
         return
-    parts = [
+    fields["rounds"] = [
         {"round": status.id, "accepted": receipt.accepted, "targets": labels, "beta": share}
         for status, receipt, labels, share in zip(rounds, sent, goals, shares, strict=True)
     ]
-    run.print_sent(sent, "malicious user", "", {"attack": name, "rounds": parts} if json else None)
+    run.print_sent(sent, "malicious user", "", fields)
     if json:
         return
-    for status, labels, share in zip(rounds, goals, shares, strict=True):
-        goal = f", to raise {joined(labels)}" if labels else ""
+    for status, purpose, share in zip(rounds, purposes, shares, strict=True):
+        goal = f",{purpose}" if purpose else ""
         console().print(f"{plain(status.name)}: {percent(share)} of its reports{goal}.")
 
 

@@ -3,10 +3,10 @@
 import hmac
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
@@ -50,7 +50,23 @@ class Run:
     seed: int
     _: KW_ONLY
     is_seed_drawn: bool
+    is_json: bool
     delivery: dict[str, Any]
+
+    @property
+    def progress(self) -> Literal["bar"] | None:
+        """The progress that is shown while reports are sent."""
+        return None if self.is_json else "bar"
+
+    def secret(self, command: str, **options: Any) -> bytes:
+        """Return the secret from which the idempotency keys of the submissions are derived.
+
+        `options` choose the reports. The number of users is not among them: with the same seed
+        another number gives other bytes under the same keys, which the server refuses, so no report
+        of an interrupted run counts twice.
+        """
+        canonical = json.dumps([command, self.round.id, options], sort_keys=True)
+        return hmac.digest(str(self.seed).encode(), canonical.encode(), "sha256")
 
     def print_repeat_options(self, users: int | None = None) -> None:
         """Print the options that repeat the run: those that its command lacks.
@@ -70,7 +86,7 @@ class Run:
         sent: "Sequence[BulkReceipt | CampaignResult]",
         user: str,
         purpose: str,
-        fields: JsonObject | None,
+        fields: JsonObject,
     ) -> None:
         """Print how many reports were sent: as JSON with these fields, or as a sentence.
 
@@ -80,7 +96,7 @@ class Run:
 
         accepted = sum(receipt.accepted for receipt in sent)
         duplicates = sum(receipt.duplicates for receipt in sent)
-        if fields is not None:
+        if self.is_json:
             kind = "form" if isinstance(self.round, Form) else "round"
             counts = {kind: self.round.id, "accepted": accepted, "duplicates": duplicates}
             print_json(counts | {"seed": str(self.seed)} | fields)
@@ -91,17 +107,6 @@ class Run:
             before = f"; {duplicates:,} of the reports were there already" if duplicates else ""
             text = f"{counted(accepted, user)} reported to {title}{purpose}{before}."
         console().print(text)
-
-
-def run_secret(seed: int, command: str, round_id: str, options: Mapping[str, Any]) -> bytes:
-    """Return the secret from which the idempotency keys of a run's submissions are derived.
-
-    `options` choose the reports. The number of users is not among them: with the same seed another
-    number gives other bytes under the same keys, which the server refuses, so no report of an
-    interrupted run counts twice.
-    """
-    canonical = json.dumps([command, round_id, options], sort_keys=True)
-    return hmac.digest(str(seed).encode(), canonical.encode(), "sha256")
 
 
 def _persistence(wait: bool) -> "Retries":
@@ -132,6 +137,7 @@ def sending(
     tickets: tuple[str, ...] | None,
     wait: bool,
     seed: int | None,
+    is_json: bool,
 ) -> Iterator[Run]:
     """Yield a run on a round or form. Signals end it cleanly.
 
@@ -150,4 +156,12 @@ def sending(
         status = round_or_form(round, client.round, client.form)
         check_access(status, tickets)
         run_seed = secrets.randbits(_SEED_BITS) if seed is None else seed
-        yield Run(client, status, round, run_seed, is_seed_drawn=seed is None, delivery=delivery)
+        yield Run(
+            client,
+            status,
+            round,
+            run_seed,
+            is_seed_drawn=seed is None,
+            is_json=is_json,
+            delivery=delivery,
+        )

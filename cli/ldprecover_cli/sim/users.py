@@ -1,6 +1,7 @@
 """`sim users`: many simulated genuine users."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ldprecover.items import label_key, quoted
 from ldprecover_cli.errors import UsageError
@@ -17,9 +18,12 @@ from ldprecover_cli.options import (
     Url,
 )
 from ldprecover_cli.output import note
-from ldprecover_cli.sim.runs import RunSeed, Users, Wait, run_secret, sending
+from ldprecover_cli.sim.runs import RunSeed, Users, Wait, sending
 from ldprecover_cli.sim.ticket_files import Tickets, check_enough, read_tickets
 from ldprecover_cli.sim.years import Attacked, Beta, Period, Target, Weeks, play
+
+if TYPE_CHECKING:
+    from ldprecover_client import Dataset
 
 
 def users(
@@ -84,45 +88,44 @@ def users(
     data = None
     if dataset is not None:
         data = load_dataset(dataset, column, encoding=encoding, as_is=as_is)
-    progress: Literal["bar"] | None = None if json else "bar"
-    with sending(round, url, key=key, tickets=ticket_list, wait=wait, seed=seed) as run:
-        if isinstance(run.round, Form):
-            if data is not None:
-                raise UsageError(
-                    "--dataset is for one question, and users answer a form: leave it out"
-                )
+    with sending(
+        round, url, key=key, tickets=ticket_list, wait=wait, seed=seed, is_json=json
+    ) as run:
+        people: Any
+        if not isinstance(run.round, Form):
+            counts = _counts(run.round.parameters.items, data)
+            people = Population(counts, n, seed=run.seed)
+            secret = run.secret("sim users", counts=counts)
+        elif data is None:
             weights = [[1 / k for k in range(1, each.domain_size + 1)] for each in run.round.rounds]
-            people = [Population(each, n, seed=run.seed + i) for i, each in enumerate(weights)]
-            run.print_repeat_options()
-            receipts = FormPopulation(people).report_to(
-                run.client,
-                run.round,
-                progress=progress,
-                secret=run_secret(run.seed, "sim users", run.round.id, {}),
-                **run.delivery,
+            people = FormPopulation(
+                [Population(each, n, seed=run.seed + i) for i, each in enumerate(weights)]
             )
-            run.print_sent(receipts, "genuine user", "", {} if json else None)
-            return
-        if data is not None:
-            users_by_key = dict(zip(map(label_key, data.items), data.counts.tolist(), strict=True))
-            counts = [users_by_key.pop(label_key(item), 0) for item in run.round.parameters.items]
-            if not any(counts):
-                raise UsageError("the round's items are not those of the data set")
-            if users_by_key:
-                note(
-                    f"{sum(users_by_key.values()):,} users of the data hold no item of the round, "
-                    f"such as {quoted(next(iter(users_by_key)))}."
-                )
+            secret = run.secret("sim users")
         else:
-            counts = [1] * len(run.round.parameters.items)
-        population = Population(counts, n, seed=run.seed)
+            raise UsageError("--dataset is for one question, and users answer a form: leave it out")
         run.print_repeat_options()
-        sent = population.report_to(
-            run.client,
-            run.round,
-            progress=progress,
-            secret=run_secret(run.seed, "sim users", run.round.id, {"counts": counts}),
-            **run.delivery,
+        sent = people.report_to(
+            run.client, run.round, progress=run.progress, secret=secret, **run.delivery
         )
-    fields = {"true_counts": population.counts.tolist()} if json else None
-    run.print_sent([sent], "genuine user", "", fields)
+    if isinstance(people, Population):
+        fields = {"true_counts": people.counts.tolist()}
+        run.print_sent([sent], "genuine user", "", fields)
+    else:
+        run.print_sent(sent, "genuine user", "", {})
+
+
+def _counts(items: Sequence[str], data: "Dataset | None") -> list[int]:
+    """Return the users of the data who hold each item, or 1 for each without data."""
+    if data is None:
+        return [1] * len(items)
+    users_by_key = dict(zip(map(label_key, data.items), data.counts.tolist(), strict=True))
+    counts = [users_by_key.pop(label_key(item), 0) for item in items]
+    if not any(counts):
+        raise UsageError("the round's items are not those of the data set")
+    if users_by_key:
+        note(
+            f"{sum(users_by_key.values()):,} users of the data hold no item of the round, "
+            f"such as {quoted(next(iter(users_by_key)))}."
+        )
+    return counts

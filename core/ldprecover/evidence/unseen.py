@@ -77,21 +77,18 @@ def unseen_gain(
     return UnseenGain(items, beta, min(gain, untested), untested)
 
 
-def unseen_law(
-    oracle: FrequencyOracle, n: int, items: int, beta: float, limit: float | None = None
-) -> FloatArray:
+def unseen_law(oracle: FrequencyOracle, n: int, items: int, beta: float) -> FloatArray:
     """Return the law of how many of the items malicious reports support with the unseen gain.
 
-    The moments are within `limit` standard errors, by default those of `found_at`.
+    The moments are within the standard errors of `found_at`.
     """
     honest = binomial_law(items, oracle.q)
     if oracle.fixed_size is not None:
         honest = oracle.laws.hits_of_others(np.arange(items))
     numbers = np.flatnonzero(honest)
     moments = math.sqrt(n) * beta * _polynomials(numbers, honest[numbers])
-    limit = found_at(oracle.domain_size, items) if limit is None else limit
     law = np.zeros(items + 1)
-    law[numbers] = _with_largest_mean(numbers, moments, limit)
+    law[numbers] = _with_largest_mean(numbers, moments, found_at(oracle.domain_size, items))
     return law
 
 

@@ -13,7 +13,7 @@ from ldprecover import counting
 from ldprecover.protocols.description import Traits, integer_forms
 from ldprecover.protocols.laws import Laws
 from ldprecover.protocols.oracle import ALL_ITEMS, FrequencyOracle, Items
-from ldprecover.protocols.sampling import keep_or_replace, keep_threshold, words_from
+from ldprecover.protocols.sampling import keep_or_replace, keep_threshold
 from ldprecover.protocols.wire import IntegerForm
 from ldprecover.types import BoolArray, FloatArray, Int64Array, Reports, Rng
 
@@ -55,12 +55,8 @@ class GRR(FrequencyOracle):
         return IntegerForm(_FORMS, self.domain_size, "item")
 
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
-        return keep_or_replace(
-            self.item_indices(items),
-            self.domain_size,
-            self.thresholds["keep_below"],
-            words_from(rng),
-        ).astype("<u4")
+        own, keep_below = self.item_indices(items), self.thresholds["keep_below"]
+        return keep_or_replace(own, self.domain_size, keep_below, rng).astype("<u4")
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         return self.item_indices(items).astype("<u4")

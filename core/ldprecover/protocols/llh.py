@@ -133,7 +133,7 @@ class LLH(LocalHashing, IntegerReports):
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         reports = self.encode(items, rng)
         own = reports % np.uint32(self.hash_range)
-        sent = keep_or_replace(own, self.hash_range, self.thresholds["keep_below"], words_from(rng))
+        sent = keep_or_replace(own, self.hash_range, self.thresholds["keep_below"], rng)
         return (reports - own + sent).astype("<u4")
 
     def encode(self, items: ArrayLike, rng: Rng | None = None) -> Reports:

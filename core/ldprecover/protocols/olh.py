@@ -78,7 +78,7 @@ class OLH(LocalHashing):
     def perturb(self, items: ArrayLike, rng: Rng | None = None) -> Reports:
         reports = self.encode(items, rng)
         reports["bucket"] = keep_or_replace(
-            reports["bucket"], self.hash_range, self.thresholds["keep_below"], words_from(rng)
+            reports["bucket"], self.hash_range, self.thresholds["keep_below"], rng
         )
         return reports
 

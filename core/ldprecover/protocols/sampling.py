@@ -68,13 +68,13 @@ def _threshold(epsilon: float, words_of: Callable[[Decimal], Decimal], rounding:
 
 
 def keep_or_replace(
-    values: NDArray[np.integer[Any]], k: int, keep_below: int, words: Words
+    values: NDArray[np.integer[Any]], k: int, keep_below: int, rng: Rng | None
 ) -> UInt64Array:
     """Return each of the values below k if a word is below `keep_below`, else one of the others.
 
     The others are equally likely: it is generalised randomised response.
     """
-    own = values.astype(np.uint64)
+    own, words = values.astype(np.uint64), words_from(rng)
     keep = words(own.size) < np.uint64(keep_below)
     # A shift by 1..k-1 modulo k is uniform over the other values.
     other = below(k - 1, own.size, words)

@@ -1,6 +1,6 @@
 """Results of a round: frequencies, recoveries and their methods, certificates, and alarms."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -25,6 +25,7 @@ from ldprecover_interface.results import (
     Recovered,
     RecoveryConclusions,
     RecoveryQuery,
+    RoundResult,
 )
 from ldprecover_server.analysis.comparisons import compare
 from ldprecover_server.errors import NotComparableError, RoundOpenError, ShareTooSmallError
@@ -93,35 +94,39 @@ async def get_frequencies(
         if unchanged := not_modified(request, headers):
             return unchanged
         with caller.services.limits.write(stored.oracle.domain_size):
-            message = _frequencies(stored, rounds.labels(stored), tally)
-            _add_numbers(message, chosen, window)
-            response = _write_frequencies(stored, rounds.labels(stored), message, form)
+            labels = rounds.labels(stored)
+            message = _frequencies(_head(chosen, window), stored, labels, tally)
+            response = _write(message, labels, "frequencies", form)
         response.headers.update(headers)
         return response
 
     return await caller.respond(respond)
 
 
-def _write_frequencies(
-    round: StoredRound, labels: bytes, message: Frequencies, form: Format
-) -> Response:
-    if form != "json":
-        message.items = decode_labels(labels)
-        return _columns_as_csv(f"frequencies-{round.id}", message.columns, form)
-    return json_response(message, labels=labels)
+def _write(message: RoundResult, labels: bytes, name: str, form: Format) -> Response:
+    """Return a result as JSON, or its columns as CSV."""
+    if form == "json":
+        message.items = []
+        return json_response(message, labels=labels)
+    message.items = decode_labels(labels)
+    columns = message.columns
+    rows = zip(*columns.values(), strict=True)
+    return csv(f"{name}-{message.round}", tuple(columns), rows, form)
 
 
-def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies:
+def _frequencies(
+    head: dict[str, Any], round: StoredRound, labels: bytes, tally: Tally
+) -> Frequencies:
     oracle = round.oracle
     questions = round.form_size or 1
     estimates = Estimates.of(oracle, tally, questions=questions) if tally.n else None
-    optional: dict[str, Any] = _question(round)
+    optional: dict[str, Any] = {}
     if estimates and (notes := estimates.notes):
         optional["notes"] = notes
     if labels == _NUMBERS and oracle.traits.one_item:  # as `is_for_numbers`, without parameters
         optional["mean"] = _mean(round, tally)
     return Frequencies.model_construct(
-        round=round.id,
+        **head,
         protocol=oracle.protocol,
         epsilon=oracle.epsilon,
         n=tally.n,
@@ -137,18 +142,15 @@ def _frequencies(round: StoredRound, labels: bytes, tally: Tally) -> Frequencies
     )
 
 
-def _question(round: StoredRound) -> dict[str, Any]:
-    return {} if round.question is None else {"question": round.question}
-
-
-def _add_numbers(message: Any, window: WindowRounds, size: int) -> None:
-    """Add the size of a window and the numbers of its rounds, if they are of a series."""
-    if window[-1].series is not None:
-        message.window, message.numbers = size, [each.number for each in window]
-
-
-def _columns_as_csv(name: str, columns: Mapping[str, Iterable[object]], form: Format) -> Response:
-    return csv(name, tuple(columns), zip(*columns.values(), strict=True), form)
+def _head(window: WindowRounds, size: int) -> dict[str, Any]:
+    """Return the fields of a result that name its round, its question and its window."""
+    round = window[-1]
+    head: dict[str, Any] = {"round": round.id}
+    if round.question is not None:
+        head["question"] = round.question
+    if round.series is not None:
+        head |= {"window": size, "numbers": [each.number for each in window]}
+    return head
 
 
 def _mean(round: StoredRound, tally: Tally) -> results.MeanEstimate | None:
@@ -234,23 +236,17 @@ async def _recover(
     window = await _window(round, caller, request.window)
     recovery = await caller.services.analyses.recover(window, request, caller)
 
-    def write(labels: bytes) -> Response:
-        items = decode_labels(labels)
-        fields = recovery.to_dict(items) | _question(round)
+    def message(labels: bytes) -> Recovered:
+        fields = recovery.to_dict(decode_labels(labels))
         if "method" not in request.model_fields_set:
             fields["notes"].append(_NO_METHOD)
         if (conclusions := fields["conclusions"]) is not None:
             fields["conclusions"] = RecoveryConclusions.model_validate(conclusions, strict=False)
-        message = Recovered.model_construct(
-            round=round.id, items=[], malicious_model=request.malicious_model, **fields
-        )
-        _add_numbers(message, window, request.window)
-        if form != "json":
-            message.items = items
-            return _columns_as_csv(f"{recovery.method}-{round.id}", message.columns, form)
-        return json_response(message, labels=labels)
+        head = _head(window, request.window)
+        model = request.malicious_model
+        return Recovered.model_construct(**head, items=[], malicious_model=model, **fields)
 
-    return await _respond(round, caller, write, item_bytes=32)
+    return await _respond(round, caller, message, recovery.method, form, item_bytes=32)
 
 
 async def _window(round: StoredRound, caller: Caller, size: int) -> WindowRounds:
@@ -258,9 +254,15 @@ async def _window(round: StoredRound, caller: Caller, size: int) -> WindowRounds
 
 
 async def _respond(
-    round: StoredRound, caller: Caller, write: Callable[[bytes], Response], *, item_bytes: int
+    round: StoredRound,
+    caller: Caller,
+    message: Callable[[bytes], RoundResult],
+    name: str,
+    form: Format,
+    *,
+    item_bytes: int,
 ) -> Response:
-    """Return the response that `write` makes of the round's labels, in a thread.
+    """Return the response with the result that `message` makes of the labels, in a thread.
 
     A result, of `item_bytes` for each item, waits in memory for the thread.
     """
@@ -268,7 +270,8 @@ async def _respond(
 
     def respond() -> Response:
         with limits.write(d):
-            return write(caller.services.rounds.labels(round))
+            labels = caller.services.rounds.labels(round)
+            return _write(message(labels), labels, name, form)
 
     with limits.unwritten.hold(0 if caller.is_known else item_bytes * d):
         return await caller.respond(respond)
@@ -300,24 +303,10 @@ async def _certify(
     window = await _window(round, caller, request.window)
     result = await caller.services.analyses.certify(window, request, caller)
 
-    def write(labels: bytes) -> Response:
-        items = decode_labels(labels)
-        message = certified(round.id, result, items)
-        _add_numbers(message, window, request.window)
-        if form == "json":
-            message.items = []
-            return json_response(message, labels=labels)
-        columns: dict[str, Iterable[object]] = {
-            "item": items,
-            "index": range(len(items)),
-            "lower": message.lower,
-            "upper": message.upper,
-        }
-        for name in ("events", "from_reports", "seed"):
-            columns[name] = [getattr(message, name)] * len(items)
-        return _columns_as_csv(f"certificate-{round.id}", columns, form)
+    def message(labels: bytes) -> Certified:
+        return certified(_head(window, request.window), result, decode_labels(labels))
 
-    return await _respond(round, caller, write, item_bytes=64)
+    return await _respond(round, caller, message, "certificate", form, item_bytes=64)
 
 
 @round_router.post(
@@ -347,19 +336,13 @@ async def _compare(
     since = await caller.run(services.rounds.since, window, request.since, size, caller.key)
     fields = await compare(services.analyses, since, window, request, caller)
 
-    def write(labels: bytes) -> Response:
-        message: Any = Changed.model_construct(
-            round=round.id, since=since[-1].id, items=[], **fields, **_question(round)
-        )
-        _add_numbers(message, window, size)
+    def message(labels: bytes) -> Changed:
+        head = _head(window, size) | {"since": since[-1].id}
         if since[-1].series is not None:
-            message.since_numbers = [each.number for each in since]
-        if form != "json":
-            message.items = decode_labels(labels)
-            return _columns_as_csv(f"changes-{round.id}", message.columns, form)
-        return json_response(message, labels=labels)
+            head["since_numbers"] = [each.number for each in since]
+        return Changed.model_construct(**head, items=[], **fields)
 
-    return await _respond(round, caller, write, item_bytes=64)
+    return await _respond(round, caller, message, "changes", form, item_bytes=64)
 
 
 @round_router.get(paths.METHODS, responses=problems(*READ), openapi_extra=KEY_IF_NEEDED)
