@@ -14,10 +14,10 @@ def attacks() -> list[str]:
 
 
 def protocols() -> list[str]:
-    """Return the names of all protocols, and "auto"."""
+    """Return the names of all protocols."""
     from ldprecover.protocols import PROTOCOLS
 
-    return [*PROTOCOLS, "auto"]
+    return list(PROTOCOLS)
 
 
 def methods() -> list[str]:

@@ -449,14 +449,6 @@ class Client:
         """Return the version of the server and its parts."""
         return self._call(Call("GET", paths.VERSION, reader(Version)))
 
-    def ready(self) -> bool:
-        """Return whether the server can take reports now. One request, no retries, no errors."""
-        try:
-            outcome = self._send(Call("GET", paths.READYZ, read_nothing))
-        except InvalidAnswerError:
-            return False
-        return isinstance(outcome, HttpResponse) and outcome.status == 200
-
     def _mint(self, path: str, count: int) -> tuple[str, ...]:
         # Repeatable, because nobody can use lost tickets.
         return self._call(post(path, partial(read_tickets, count=count), {"count": count}))

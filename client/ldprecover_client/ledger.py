@@ -279,7 +279,10 @@ class Ledger:
             return _select(db, "WHERE key = ?", (key,))[0]
 
     def change(self, key: str, **values: object) -> Entry:
-        """Set columns of the report under a key if it is pending; return it."""
+        """Set columns of the report under a key if it is pending; return it.
+
+        The states "accepted" and "refused" are final.
+        """
         names = ", ".join(f"{name} = :{name}" for name in values)
         update = f"UPDATE reports SET {names} WHERE key = :key AND state = 'pending'"  # noqa: S608
         with self._transaction() as db:
@@ -309,14 +312,6 @@ class Ledger:
                 "UPDATE reports SET open_tries = open_tries - 1 WHERE round_id = ? AND state = "
                 "'pending'",
                 (round_id,),
-            )
-
-    def settle(self, round_id: str, state: str, reason: str | None = None) -> None:
-        """Record that a pending report was "accepted" or "refused"; that is final."""
-        with self._transaction() as db:
-            db.execute(
-                "UPDATE reports SET state = ?, reason = ? WHERE round_id = ? AND state = 'pending'",
-                (state, reason, round_id),
             )
 
     def entries(self) -> tuple[Entry, ...]:

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ldprecover._checks import real
 from ldprecover.errors import ParameterError
@@ -132,6 +132,28 @@ def _number_item(value: Value) -> int:
         return int(round_numbers([number])[0])
     except (ValueError, TypeError, ParameterError):  # their messages contain the value
         raise UnknownItemError("in this round a value is a number from -1 to 1") from None
+
+
+def submit_entry(client: Client, entry: Entry) -> Accepted:
+    """Send the report of an entry; return the answer. Raises as `Client.submit` does."""
+    answer = client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
+    if answer.accepted != 1 or answer.round != entry.round_id:
+        raise InvalidAnswerError("the server answers for other reports than the one it was sent")
+    return answer
+
+
+def _receipt(
+    entry: Entry, state: Literal["accepted", "pending", "refused"], resent: bool, **rest: Any
+) -> Receipt:
+    return Receipt(
+        round_id=entry.round_id,
+        epsilon=entry.epsilon,
+        state=state,
+        resent=resent,
+        round_name=entry.round_name,
+        question=entry.question,
+        **rest,
+    )
 
 
 class Reporter:
@@ -277,8 +299,9 @@ class Reporter:
         if ticket is not None:
             entry = self.ledger.begin_try(entry.round_id, ticket)
         try:
-            answer = client.submit(entry.round_id, entry.packed, entry.key, ticket=entry.ticket)
-            return self._accepted(entry, answer, resent), None
+            answer = submit_entry(client, entry)
+            self.ledger.change(entry.key, state="accepted")
+            return _receipt(entry, "accepted", resent, duplicate=answer.duplicate), None
         except _FAILURES as error:
             return self._failed(entry, error, resent), error
 
@@ -355,23 +378,6 @@ class Reporter:
                 f"this version knows no rounds of access {round_.access[:64]!r}", None
             )
 
-    def _accepted(self, entry: Entry, answer: Accepted, resent: bool) -> Receipt:
-        """Check the answer to a submission and settle its entry."""
-        if answer.accepted != 1 or answer.round != entry.round_id:
-            raise InvalidAnswerError(
-                "the server answers for other reports than the one it was sent"
-            )
-        self.ledger.settle(entry.round_id, "accepted")
-        return Receipt(
-            round_id=entry.round_id,
-            epsilon=entry.epsilon,
-            state="accepted",
-            resent=resent,
-            duplicate=answer.duplicate,
-            round_name=entry.round_name,
-            question=entry.question,
-        )
-
     def _failed(self, entry: Entry, error: _Failure, resent: bool) -> Receipt:
         """Settle an entry that the server will never take; leave all others pending.
 
@@ -388,15 +394,7 @@ class Reporter:
                 if error.slug == "idempotency-key-reused":
                     note = f"{_USED_TICKET}; {note}"
             elif _is_final(error):
-                self.ledger.settle(entry.round_id, "refused", str(error))
+                self.ledger.change(entry.key, state="refused", reason=str(error))
                 state, note = "refused", _REFUSED
             error.add_note(note)
-        return Receipt(
-            round_id=entry.round_id,
-            epsilon=entry.epsilon,
-            state=state,
-            resent=resent,
-            reason=str(error),
-            round_name=entry.round_name,
-            question=entry.question,
-        )
+        return _receipt(entry, state, resent, reason=str(error))

@@ -22,13 +22,12 @@ from ldprecover_client.calls import check_reference
 from ldprecover_client.errors import (
     ArgumentError,
     ClientError,
-    InvalidAnswerError,
     RefusedError,
     UnknownItemError,
 )
 from ldprecover_client.http import Client, Transport, server_url
 from ldprecover_client.ledger import MAX_TOTAL_EPSILON, Entry, Ledger, Schedule
-from ldprecover_client.reporter import Reporter
+from ldprecover_client.reporter import Reporter, submit_entry
 from ldprecover_client.retries import Retries
 
 __all__ = ["Usage"]
@@ -181,14 +180,13 @@ class Usage:
         """Send an answer and settle it; return False if its round is closed or deleted."""
         try:
             with self._client() as client:
-                answer = client.submit(entry.round_id, entry.packed, entry.key)
+                submit_entry(client, entry)
         except RefusedError as error:
-            if error.status not in _CLOSED:
-                self._ledger.settle(entry.round_id, "refused", str(error))
-            return error.status not in _CLOSED
-        if answer.accepted != 1 or answer.round != entry.round_id:
-            raise InvalidAnswerError("the server answers for another report")
-        self._ledger.settle(entry.round_id, "accepted")
+            if error.status in _CLOSED:
+                return False
+            self._ledger.change(entry.key, state="refused", reason=str(error))
+        else:
+            self._ledger.change(entry.key, state="accepted")
         return True
 
     def _rounds(self) -> dict[str | None, Round]:

@@ -184,7 +184,7 @@ def test_a_shell_completes_options_and_values(
     name = server.open_round(items=["a", "b"])["name"]
     (tmp_path / "fires.csv").touch()
     assert _completed("round open --acc") == ["--access"]
-    assert set(_completed("round open --protocol ")) == {*PROTOCOLS, "auto"}
+    assert set(_completed("round open --protocol ")) == {*PROTOCOLS}
     assert set(_completed("result recover --method ")) == set(METHODS)
     assert set(_completed("sim attack ")) >= set(ATTACKS)
     assert _completed("sim users --dataset fi") == ["fire", "fires.csv"]

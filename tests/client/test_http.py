@@ -339,16 +339,6 @@ def test_open_round_is_retried_only_if_unsent(outcomes, error: type[Exception], 
     assert len(stub.requests) == requests
 
 
-@pytest.mark.parametrize(
-    "outcome", [httpx.Response(503), httpx.ConnectError("refused"), httpx.ReadTimeout("slow")]
-)
-def test_ready_asks_once(outcome):
-    stub = Stub(outcome)
-    with stub.client() as server:
-        assert server.ready() is False
-    assert len(stub.requests) == 1
-
-
 @pytest.fixture
 def contexts(monkeypatch: pytest.MonkeyPatch):
     """The TLS context of each HTTP client that is created."""

@@ -109,9 +109,9 @@ def test_failed_perturbing_leaves_no_entry(ledger: Ledger):
 
 
 def test_entry_settles_once(ledger: Ledger):
-    claim(ledger)
-    ledger.settle("r1", "refused", "the round is closed")
-    ledger.settle("r1", "accepted")
+    key = claim(ledger)[0].key
+    ledger.change(key, state="refused", reason="the round is closed")
+    ledger.change(key, state="accepted")
     (entry,) = ledger.entries()
     assert (entry.state, entry.reason) == ("refused", "the round is closed")
     assert ledger.pending() == ()
@@ -395,7 +395,7 @@ def test_ticket_changes_only_without_open_try(ledger: Ledger):
     ledger.end_try("r1")
     ledger.end_try("r1")
     assert ledger.begin_try("r1", "b").ticket == "b"
-    ledger.settle("r1", "accepted")
+    ledger.change(first.key, state="accepted")
     assert ledger.begin_try("r1", "c").ticket == "b"
     ledger.end_try("r1")
     assert ledger.entries()[0].state == "accepted"

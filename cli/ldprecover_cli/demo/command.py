@@ -3,7 +3,6 @@
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +14,7 @@ from ldprecover_cli import completion
 from ldprecover_cli.connection import connected
 from ldprecover_cli.errors import UsageError
 from ldprecover_cli.option_values import read_lines
-from ldprecover_cli.options import AUTO, DEFAULT_URL, AsIs, Column, Encoding, Json, Key, Seed, Url
+from ldprecover_cli.options import DEFAULT_URL, AsIs, Column, Encoding, Json, Key, Seed, Url
 from ldprecover_cli.output import console, note, print_json
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_experiments import DemoSettings
@@ -45,8 +44,7 @@ def demo(
     protocol: Annotated[
         str,
         Option(
-            help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, one of a plugin, or "
-            "auto.",
+            help="How users perturb values: grr, oue, olh, sue, ss, hr, llh, or one of a plugin.",
             autocompletion=completion.protocols,
         ),
     ] = "olh",
@@ -111,22 +109,20 @@ def demo(
 
     Example: ldprecover demo --part analyst --url http://127.0.0.1:8000
     """
-    settings = _chosen(
-        DemoSettings(
-            dataset=dataset,
-            column=column,
-            protocol=protocol,
-            epsilon=epsilon,
-            users=users,
-            beta=beta,
-            attack=attack,
-            model=model,
-            targets=targets,
-            eta=eta,
-            seed=seed,
-            encoding=encoding,
-            as_is=as_is,
-        )
+    settings = DemoSettings(
+        dataset=dataset,
+        column=column,
+        protocol=protocol,
+        epsilon=epsilon,
+        users=users,
+        beta=beta,
+        attack=attack,
+        model=model,
+        targets=targets,
+        eta=eta,
+        seed=seed,
+        encoding=encoding,
+        as_is=as_is,
     )
     if part is None:
         _check_no_server_is_named(ctx)
@@ -195,15 +191,3 @@ def _show(comparison: "Comparison", *, json: bool) -> None:
         print_json(comparison.as_json())
     else:
         draw(comparison, console())
-
-
-def _chosen(settings: DemoSettings) -> DemoSettings:
-    """Return the settings; for the protocol auto with the one that suits them best, and say why."""
-    if settings.protocol != AUTO:
-        return settings
-    from ldprecover.planning.choosing import choose
-
-    d = len(settings.load().items)
-    choice = choose(d, settings.epsilon, settings.users)
-    note(choice.why)
-    return replace(settings, protocol=choice.best.oracle.protocol)

@@ -79,11 +79,6 @@ class Choice:
         naming = (each for each in proposed if each.names_items and each.standard_error <= limit)
         return next(naming, self.best)
 
-    @property
-    def why(self) -> str:
-        """The costs of each candidate, one line each, best first."""
-        return "\n".join(f"{each.oracle.protocol}: {_costs(each)}" for each in self.candidates)
-
 
 def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = None) -> Choice:
     """Return the ranking of protocols for a round of d items and n users.
@@ -92,7 +87,7 @@ def choose(d: int, epsilon: float, n: int, protocols: Iterable[str] | None = Non
     ones the first comes first.
 
         choice = choose(d=100, epsilon=1.0, n=50_000)
-        print(choice.best.oracle.protocol, choice.why)
+        print(choice.best.oracle.protocol)
 
     Raises ParameterError for a parameter outside its range, or no protocol.
     """
@@ -139,21 +134,3 @@ def candidate(oracle: FrequencyOracle, n: int, targets: int) -> Candidate:
         stored_bytes=_INTEGER * oracle.summary_size
         + (0 if oracle.traits.histogram else n * oracle.wire.size),
     )
-
-
-def _costs(each: Candidate) -> str:
-    """Return a sentence on the costs of a candidate."""
-    words = [
-        f"one standard error is {100 * each.standard_error:.3g} percentage points",
-        f"1 % crafted reports raise {each.targets} items together by {each.gain:.3g} points",
-        f"{each.report_size} bytes a report",
-    ]
-    if each.hash_tests:
-        words.append(f"{each.hash_tests:.2g} hashes to count")
-    words.append(f"{each.stored_bytes:,} bytes to store")
-    guess, blind = each.attacker_success_rate, 1 / each.oracle.domain_size
-    words.append(
-        f"a guess of the item from its report is right in {100 * guess:.3g} % of cases "
-        f"({100 * blind:.3g} % blind)"
-    )
-    return ", ".join(words)

@@ -132,20 +132,6 @@ def test_more_users_raise_the_cost_of_hashing_and_storing() -> None:
     assert [each.oracle.protocol for each in many] == ["llh", "olh"]
 
 
-def test_choice_states_its_reasons() -> None:
-    why = choose(4, 1.0, 10_000, ["olh", "grr"]).why
-    best, other = why.splitlines()
-    assert best.startswith(
-        "grr: one standard error is 1.37 percentage points, 1 % crafted reports raise 2 items"
-    )
-    assert best.endswith(
-        "points, 4 bytes a report, 32 bytes to store, a guess of the item from its report is "
-        "right in 47.5 % of cases (25 % blind)"
-    )
-    assert other.startswith("olh: one standard error is 2 percentage points, 1 % crafted")
-    assert "6 bytes a report, 4e+04 hashes to count, 60,032 bytes to store, a guess" in other
-
-
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
 def test_number_of_users_must_be_positive(n: object) -> None:
     with pytest.raises(ParameterError, match="number of users"):
