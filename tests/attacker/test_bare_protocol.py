@@ -67,7 +67,3 @@ def test_search_supports_more_targets_than_encoding_one() -> None:
     reports = MGA([1, 2, 3, 4]).reports(oracle, 2000, rng())
     hits = oracle.supports(reports, np.arange(1, 5)).sum(axis=1).mean()
     assert hits == pytest.approx(crafted, abs=0.1)
-
-
-def test_no_reports_are_crafted_for_no_user() -> None:
-    assert len(of_name("mga").reports(ORACLE, 0, rng())) == 0

@@ -305,30 +305,6 @@ def test_survey_of_many_items_is_searched(begin: Begin, visitor: Visitor) -> Non
     assert visitor.wrong == []
 
 
-def test_survey_names_active_option(
-    begin: Begin, visitor: Visitor, service: ServerProcess, site: str
-) -> None:
-    page = begin(domain_size=15)
-    field = page.get_by_role("combobox")
-    field.click()
-    assert page.get_by_role("option").count() == 15
-    for key, active in (("ArrowDown", "0"), ("PageDown", "8"), ("ArrowUp", "7"), ("PageUp", "0")):
-        field.press(key)
-        option = page.locator(f"#{field.get_attribute('aria-activedescendant')}")
-        assert (option.inner_text(), option.get_attribute("aria-selected")) == (active, "true")
-    page.get_by_role("heading").click()
-    assert page.get_by_role("option").count() == 0
-    few = service.open_round(domain_size=14)
-    page = visitor.open(survey(site, service, few["id"]))
-    page.get_by_role("radio").first.wait_for()
-    assert page.get_by_role("radio").count() == 14
-    page.get_by_role("button", name="Send").click()
-    page.get_by_text("Choose an answer.").wait_for()
-    page.get_by_label("3", exact=True).check()
-    assert page.get_by_text("Choose an answer.").count() == 0
-    assert service.frequencies(few["id"])["n"] == 0
-
-
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "d", "sentence"),
     [

@@ -5,7 +5,6 @@ index.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from tests.conftest import ServerProcess
@@ -179,19 +178,3 @@ def test_every_make_target_exists() -> None:
         )
         named += [span.split()[1] for span in page.code if re.fullmatch(r"make \w+", span)]
         assert set(named) <= targets, page.name
-
-
-def test_a_page_is_read_as_written(tmp_path: Path) -> None:
-    """The reader that these tests rely on."""
-    path = tmp_path / "page.md"
-    path.write_text(
-        "# Two words, ε & more\n\nSee [a](b.md#c), `code [no](link)`.\n\n```console\n$ "
-        "true\n```\n\n## End\n"
-    )
-    page = Page(path)
-    assert page.links == ["b.md#c"]
-    assert page.code == ["code [no](link)"]
-    assert page.anchors == {"two-words-ε--more", "end"}
-    assert [(block.language, block.text, block.line) for block in page.blocks] == [
-        ("console", "$ true\n", 5)
-    ]

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from tests.conftest import NewDatabase, StartServer
 
 from ldprecover_server import Settings, check, serve
-from ldprecover_server.errors import ConfigurationError, ServiceError, StoreUnavailableError
+from ldprecover_server.errors import ConfigurationError, ServiceError
 from ldprecover_server.storage import Storage
 
 MARK = "Zq7xWv2kZq7xWv2k"
@@ -78,17 +78,6 @@ def test_errors_of_a_database_url_show_no_secret(
         assert secrets_in(storage.database.name) == []
         storage.rounds.find("current")
     assert secrets_in(caplog.text + "".join(capfd.readouterr())) == []
-
-
-@pytest.mark.sqlite
-@pytest.mark.parametrize(
-    "user", ["user@server:pw", "app:p?w", "app:p%40w", "app:p/w", "app:p#w=&", ""]
-)
-def test_takes_a_database_url_that_is_not_ambiguous(user: str) -> None:
-    with contextlib.closing(Storage(f"{PG}{user}@127.0.0.1:1/db?sslmode=prefer")) as storage:
-        with pytest.raises(StoreUnavailableError, match="does not answer"):
-            storage.rounds.find("current")
-        assert storage.database.name == f"{PG}***@127.0.0.1:1/db?***"
 
 
 def test_a_server_never_shows_its_secrets(

@@ -2,10 +2,8 @@
 
 import asyncio
 import secrets
-import socket
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
@@ -79,16 +77,3 @@ async def test_hall_is_answered_while_another_address_invents_tickets(
     assert await visits == 300 * [Counter({200: len(reads), 202: 1})]
     assert invented.keys() == {401, 429}
     assert invented[401] < 100
-
-
-def test_slow_bodies_leave_room_for_others_and_end(server: ServerProcess, proxy: Proxy) -> None:
-    """4,000 bodies of which one byte comes, and 25 whole ones."""
-    round = server.open_round()["id"]
-    with ExitStack() as stack:
-        slow = [socket.create_connection((proxy.host, proxy.port), 60) for _ in range(4_000)]
-        for connection in slow:
-            stack.enter_context(connection).sendall(post(round, body=b"\1"))
-        assert asyncio.run(visit(proxy, HALL, 25 * [post(round)])) == {202: 25}
-        for connection in slow:
-            with suppress(ConnectionResetError):
-                assert connection.recv(12) in (b"HTTP/1.1 408", b"")

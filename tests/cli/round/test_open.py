@@ -148,15 +148,6 @@ def test_items_come_from_a_data_set_a_file_or_a_number(on_server: Run) -> None:
         assert on_server(f"round open --epsilon 1 {options} --json").json["items"] == items
 
 
-@pytest.mark.parametrize(("options", "retention"), [("", "forever"), ("--retention none", "none")])
-def test_shows_access_and_retention(on_server: Run, options: str, retention: str) -> None:
-    opened = on_server(f"round open {FOUR} --access key --read-access key {options} --json").json
-    expected = {"access": "key", "read_access": "key", "retention": retention}
-    assert opened | expected == opened
-    assert on_server("round list --json").json["rounds"][0]["retention"] == retention
-    assert f"retention    {retention}" in on_server(f"round show {opened['id']}").out
-
-
 def test_misspelt_round_gets_close_matches(on_server: Run, name: str) -> None:
     on_server(f"round open {name} {FOUR}")
     for command in ("round show", "round close", "result frequencies", "sim users --users=1"):

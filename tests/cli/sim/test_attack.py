@@ -124,12 +124,6 @@ def test_share_is_of_the_reports_in_the_round(on_server: Run, cities, server: Se
     assert server.frequencies(cities["id"])["n"] == 2000
 
 
-def test_attack_is_mga_on_ten_items_by_default(on_server: Run, cities):
-    on_server(f"sim users {cities['name']} --users 38").succeeds()
-    sent = on_server(f"sim attack mga {cities['name']} --json").json
-    assert (sent["attack"], sent["accepted"], len(set(sent["targets"]))) == ("mga", 2, 10)
-
-
 @pytest.mark.parametrize("beta", ["0", "0.05"])
 def test_rejects_a_share_of_less_than_one_user(
     on_server: Run, cities, server: ServerProcess, beta: str

@@ -80,26 +80,6 @@ def test_a_bit_vector_has_the_requested_size(size: float) -> None:
     )
 
 
-def test_reports_of_a_fixed_size_keep_it() -> None:
-    oracle = Subsets(1.0, D)
-    for r in (1, 5, 9):
-        chosen_items = subsets(list(range(D)), r)
-        for aim in AIMS:
-            supports = oracle.supports(crafter_of(oracle).craft(chosen_items, rng(), Strategy(aim)))
-            assert (supports.sum(axis=1) == 5).all()
-            assert (
-                np.take_along_axis(supports, chosen_items, axis=1).sum(axis=1) == min(r, 5)
-            ).all()
-            assert crafter_of(oracle).expected_hits(r, Strategy(aim)) == pytest.approx(
-                (min(r, 5), max(5 - r, 0))
-            )
-    for reports in (
-        crafter_of(oracle).uniform_reports(50, rng()),
-        crafter_of(oracle).hit_reports(np.arange(8), np.ones(9) / 9, 20)[0](50, rng()),
-    ):
-        assert (oracle.supports(reports).sum(axis=1) == 5).all()
-
-
 def test_a_protocol_without_a_crafter_is_named() -> None:
     oracle = Bare(1.0, D)
     for call in (

@@ -160,14 +160,6 @@ def test_reports_in_any_form_are_converted(oracle: FrequencyOracle) -> None:
 
 
 @each_protocol
-def test_nothing_is_no_report(oracle: FrequencyOracle) -> None:
-    forms: list[Any] = [[], (), np.empty(0), oracle.perturb([])]
-    for nothing in forms:
-        assert outcome(oracle, nothing, numpy_kernels) == [0] * D
-        assert outcome(oracle, nothing, numba_kernels) == [0] * D
-
-
-@each_protocol
 @pytest.mark.parametrize(
     "values",
     [

@@ -170,12 +170,6 @@ def test_range_of_an_option_is_stated_in_full() -> None:
         METHODS["fiad"].checked({"rate": 1})
 
 
-@pytest.mark.parametrize("reports", [[1, 2], iter([1]), "abc"])
-def test_reports_are_an_array_or_a_function(reports: Any) -> None:
-    with pytest.raises(ParameterError, match="reports must be"):
-        ReportSource(OUE(1, 9), reports)
-
-
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "7"])
 def test_n_is_a_positive_integer(n: Any) -> None:
     with pytest.raises(ParameterError, match="n, the number of reports"):

@@ -49,18 +49,15 @@ def test_refusal_states_what_is_allowed(
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("GET", "/rounds/{}/alarms?canary[]=a", "rate, canary, format"),
         ("GET", "/rounds/{}/alarms?rate=0.1&Canary=a", "rate, canary, format"),
         ("GET", "/rounds?offset=5", "limit, before"),
         ("GET", "/rounds?limit%E2%80%8B=5", "limit, before"),
         ("GET", "/frequencies?f%D0%BErmat=csv", "window, format"),
-        ("GET", "/frequencies?fromat=csv", "window, format"),
         ("POST", "/recover?eta=0.4", "format"),
         ("POST", "/rounds/{}/certificate?round=x", "format"),
         ("GET", "/plan?domain_size=10&users=10&epsilon=1&sum=4", "domain_size, users, epsilon"),
         *(("GET", f"/rounds/{{}}{path}?=", "no parameters") for path in ("", "/stats", "/export")),
         ("POST", "/rounds/{}/close?dry_run=1", "no parameters"),
-        ("DELETE", "/rounds/{}?dry_run=1", "no parameters"),
         ("GET", "/key?x", "no parameters"),
     ],
 )

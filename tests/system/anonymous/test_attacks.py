@@ -83,13 +83,6 @@ def analyses(target: Target) -> Attack:
     )
 
 
-def abandoned_reads(target: Target) -> Attack:
-    """Of a round with the most items."""
-    id = target.round_of("grr", 100_000, WIDE)
-    calls = [*reads(id, "alarms", "methods", "frequencies"), recover(id)]
-    return busy(60, *calls, leave=True, pause=2.0)
-
-
 def odd_bodies(target: Target) -> Attack:
     """Objects for targets, a million wrong options, deep lists, a body of DELETE, 61 KiB of gzip
     that hold 63 MB of empty lists, and chunks of one byte.
@@ -180,16 +173,9 @@ def healthz(*headers: str) -> bytes:
 
 OFFERS = [
     *(healthz(*headers, *H2C) for headers in ((PROXY,), ("Connection: Upgrade", PROXY))),
-    healthz("Connection: keep-alive, Upgrade, HTTP2-Settings", *H2C),
-    healthz("Connection: Upgrade", "Proxy-Connection: close", "Upgrade: h2c"),
-    healthz("Keep-Alive: Upgrade", "Connection: Keep-Alive, Upgrade", "Upgrade: h2c"),
-    healthz("Connection: keep-alive", "Connection: Upgrade", "Upgrade: h2c"),
     healthz(PROXY, *(f"Upgrade: h2c, x/{i}" for i in range(100))),
-    healthz("UPGRADE: H2C", "PROXY-CONNECTION: KEEP-ALIVE, UPGRADE"),
-    healthz('Connection: "Upgrade", upgrade', "Upgrade: h2c"),
     healthz("Connection: ,,upgrade;q=1,,upgrade , Upgrade,", "Upgrade: h2c"),
     healthz("Proxy-Connection:\tkeep-alive,\r\n\tUpgrade\t", "Upgrade:\th2c"),
-    *(healthz(*headers) for headers in ((PROXY, "Upgrade:"), (PROXY,), ("Upgrade: h2c",))),
     *(healthz(header, *WEBSOCKET) for header in ("Connection: Upgrade", PROXY)),
     healthz(PROXY, "Upgrade: h2c").replace(b"HTTP/1.1", b"HTTP/1.0"),
     request("GET /healthz", PROXY, "Upgrade: h2c", body=BODY, close=False),
@@ -241,7 +227,6 @@ def slow_connections(target: Target) -> Attack:
 
 ATTACKS: list[Callable[[Target], Attack]] = [
     analyses,
-    abandoned_reads,
     odd_bodies,
     large_requests,
     unread_blanks,
