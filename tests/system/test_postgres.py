@@ -45,12 +45,12 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for it.
     """
     with cluster.database() as name:
-        server = ServerProcess(
-            tmp_path_factory.mktemp("pair"), cluster.url(name), kernels="numpy", workers=2
-        )
+        folder = tmp_path_factory.mktemp("pair")
+        server = ServerProcess(folder, cluster.url(name), kernels="numpy", workers=2)
         with contextlib.closing(server):
             with pytest.MonkeyPatch.context() as variables:
                 variables.setenv("PGPASSWORD", PASSWORD)
+                variables.setenv("TMPDIR", str(folder))  # it is killed with its shared metrics
                 server.start()
             yield server
 
