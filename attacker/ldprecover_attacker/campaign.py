@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -59,8 +59,19 @@ class CampaignResult:
     duplicates: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Delivery:
+    """How the reports of a campaign get to the server: see `Campaign`."""
+
+    key: str | None = field(default=None, repr=False)
+    tickets: Sequence[str] | None = field(default=None, repr=False)
+    batch_size: int = BATCH_SIZE
+    connections: int = 4
+    secret: bytes | None = field(default=None, repr=False)
+
+
 @dataclass(frozen=True)
-class Campaign:
+class Campaign(_Delivery):
     """m malicious users who send one attack's reports to a round.
 
     `server` is a URL, or a `Client`, which stays open. `round` is an id, a name, "current", or a
@@ -82,12 +93,6 @@ class Campaign:
     attack: Attack
     m: int
     seed: int
-    _: KW_ONLY
-    key: str | None = field(default=None, repr=False)
-    tickets: Sequence[str] | None = field(default=None, repr=False)
-    batch_size: int = BATCH_SIZE
-    connections: int = 4
-    secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("m", "seed"):
@@ -130,7 +135,7 @@ class Campaign:
 
 
 @dataclass(frozen=True)
-class FormCampaign:
+class FormCampaign(_Delivery):
     """m malicious users who send their reports to a form, each to one round.
 
     `form` is an id, a name, or a form that was fetched before. `attacks` has the attack on each
@@ -146,11 +151,6 @@ class FormCampaign:
     attacks: Mapping[str, Attack]
     m: int
     seed: int
-    _: KW_ONLY
-    key: str | None = field(default=None, repr=False)
-    tickets: Sequence[str] | None = field(default=None, repr=False)
-    batch_size: int = BATCH_SIZE
-    secret: bytes | None = field(default=None, repr=False)
 
     def run(self, progress: Progress | Literal["bar"] | None = None) -> tuple[CampaignResult, ...]:
         """Run a `Campaign` on each question of `attacks`; return their results in this order.
@@ -182,6 +182,7 @@ class FormCampaign:
                     self.seed,
                     tickets=tickets,
                     batch_size=self.batch_size,
+                    connections=self.connections,
                     secret=self.secret,
                 )
                 results.append(campaign.run(progress))

@@ -302,6 +302,8 @@ def test_frequencies_become_a_table_and_a_data_frame():
     assert frame.loc["a", "frequency"] == -0.1
     recovered = read_recovery(answer(RECOVERY)).to_frame()
     assert recovered["recovered"].tolist() == RECOVERY["recovered"]
+    certified = read_certificate(answer(CERTIFICATE), 1).to_frame()
+    assert certified["upper"].tolist() == CERTIFICATE["upper"]
 
 
 def test_frequencies_without_pandas_are_no_data_frame(monkeypatch):
