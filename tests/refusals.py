@@ -125,7 +125,7 @@ REFUSALS: dict[str, list[Row]] = {
         (
             "questions",
             [{"mean_above": 0.2}],
-            "questions: mean_above: the items must be -1 and 1",
+            "questions: mean_above: only a round for numbers has a mean, with items -1 and 1",
             "--mean-above 0.2",
         ),
         ("questions", [{"top": 12}], "questions: top must be at most the 11 items", "--top 12"),

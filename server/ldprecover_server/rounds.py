@@ -266,8 +266,7 @@ class Rounds:
             )
         if first.seq >= after[0].seq:
             raise NotComparableError(
-                f"{first.name} was not opened before {after[0].name}, with which the window of "
-                f"{round.name} begins"
+                f"{first.name} was not opened before {after[0].name}, the first round compared"
             )
         return before
 

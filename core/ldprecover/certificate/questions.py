@@ -123,7 +123,10 @@ class MeanAbove(Ahead):
     def parse(cls, labels: Sequence[str], mean_above: float) -> Self:  # type: ignore[override]
         """Return the question about a number. Raises ParameterError."""
         if tuple(labels) != ITEMS:
-            raise ParameterError(f"questions: mean_above: the items must be {' and '.join(ITEMS)}")
+            raise ParameterError(
+                "questions: mean_above: only a round for numbers has a mean, with items "
+                f"{' and '.join(ITEMS)}"
+            )
         return cls(1, 0, mean_above)
 
     @property

@@ -214,7 +214,10 @@ def test_claim_may_hold_at_a_smaller_share_than_assumed() -> None:
         ({"items": ["g"]}, "questions: items"),
         ({"ahead": ["a", 0]}, "questions: ahead: the two items must differ"),
         ({"top": 7}, "questions: top must be at most the 6 items, not 7"),
-        ({"mean_above": 0.1}, "questions: mean_above: the items must be -1 and 1"),
+        (
+            {"mean_above": 0.1},
+            "questions: mean_above: only a round for numbers has a mean, with items -1 and 1",
+        ),
     ],
 )
 def test_rejects_question_about_other_items(fields: dict[str, Any], words: str) -> None:
