@@ -562,7 +562,7 @@ class DatabaseAwayError(ConfigurationError):
 
 
 class KeyNotFoundError(Exception):
-    """No key that is not revoked has this name."""
+    """No key has this name, or it is revoked."""
 
 
 def service_errors() -> Iterator[type[ServiceError]]:

@@ -64,7 +64,7 @@ class Keys(Repository):
         revocation = sa.update(access_keys).where(access_keys.c.name == name, _IS_ACTIVE)
         with self.database.write() as connection:
             if not connection.execute(revocation.values(revoked_at=self._now())).rowcount:
-                raise KeyNotFoundError("no key that is not revoked has this name")
+                raise KeyNotFoundError("no key has this name, or it is revoked")
             self.acts.add(connection, None, "revoke key", name)
 
     def add(self, name: str, scope: str, hash: bytes) -> None:
