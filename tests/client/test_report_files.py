@@ -109,7 +109,7 @@ print(next(line for line in lines if "VmHWM" in line).split()[1])
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
         return int(done.stdout) >> 10
 
-    assert peak(400) - peak(100) < 64  # MiB
+    assert peak(200) - peak(50) < 64  # MiB
 
 
 def test_round_without_reports_is_a_file(tmp_path: Path) -> None:
