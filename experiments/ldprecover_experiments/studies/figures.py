@@ -19,7 +19,7 @@ AXES = {"epsilon": "ε", "beta": "β", "eta": "η", "questions": "k", "xi": "ξ"
 _COLUMN = 3.5
 """Inches of a column of a paper."""
 
-_DECADES = 100
+_DECADES = 30
 """The ratio of values from which an axis is logarithmic."""
 
 _STYLE: dict[Any, Any] = {
