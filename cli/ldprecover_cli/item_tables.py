@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ldprecover.items import isolated, largest
-from ldprecover.sentences import is_noise
+from ldprecover.sentences import counted, is_noise
 from ldprecover_cli.output import plain_table
 
 if TYPE_CHECKING:
@@ -94,5 +94,10 @@ def print_items(
         for i, name in names.items()
     )
     out.print(plain_table("item", "", *columns, rows=rows, numbers=len(columns)))
-    if len(shares) > top:
-        out.print(f"… and {len(shares) - top:,} more items (--top shows more, --json all).")
+    print_rest(out, len(shares) - top)
+
+
+def print_rest(out: "Console", rest: int, where: str = "--top shows more, --json all") -> None:
+    """Print how many items a table leaves out, if there are some, and what shows them."""
+    if rest > 0:
+        out.print(f"… and {counted(rest, 'more item')} ({where}).")

@@ -8,6 +8,7 @@ from typer import Option
 from ldprecover.items import isolated, label_indices, largest
 from ldprecover_cli.connection import connected_to
 from ldprecover_cli.errors import UsageError, check_items
+from ldprecover_cli.item_tables import print_rest
 from ldprecover_cli.options import CURRENT, DEFAULT_URL, Json, Key, RoundArgument, Url, Window
 from ldprecover_cli.output import JsonObject, console, plain, plain_table, print_head, print_json
 
@@ -166,8 +167,7 @@ def _show(result: "Certified", title: str) -> None:
         for i in largest((lower + upper) / 2, _ROWS).tolist()
     )
     out.print(plain_table("item", "percent", rows=rows, numbers=1))
-    if len(lower) > _ROWS:
-        out.print(f"… and {len(lower) - _ROWS:,} more items (--json shows all).")
+    print_rest(out, len(lower) - _ROWS, "--json shows all")
     sentences = result.sentences
     for sentence in (*sentences.answers, sentences.bound, sentences.proven):
         if sentence is not None:

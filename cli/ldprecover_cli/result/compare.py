@@ -14,7 +14,7 @@ from ldprecover.sentences import counted, percent
 from ldprecover_cli import completion
 from ldprecover_cli.connection import connected, connected_to
 from ldprecover_cli.errors import CommandError, UsageError
-from ldprecover_cli.item_tables import Top
+from ldprecover_cli.item_tables import Top, print_rest
 from ldprecover_cli.options import (
     CURRENT,
     DEFAULT_URL,
@@ -108,8 +108,7 @@ def _show_changes(result: "Changed", title: str, top: int, since: str | None) ->
     order = abs(result.changes) + [word != "not_proven" for word in result.words]
     rows = ((isolated(result.items[i]), result.sentence(i)) for i in largest(order, top).tolist())
     out.print(plain_table("", "", rows=rows))
-    if len(result.items) > top:
-        out.print(f"… and {len(result.items) - top:,} more items (--top shows more, --json all).")
+    print_rest(out, len(result.items) - top)
     condition = "if no report is malicious"
     if result.words_from == "certificate":
         share = percent(result.malicious_share)
