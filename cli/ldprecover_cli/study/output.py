@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
+_WIDEST = 10_000
 
 Data = Annotated[
     list[str] | None,
@@ -86,8 +87,14 @@ def run_cells(
 
 def show(tables: "Iterable[TextTable]") -> None:
     """Print tables, each below its title."""
+    from rich.measure import Measurement
+
     out = console()
     for each in tables:
+        table = plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True)
+        # A terminal that wraps lines is better to read than columns of a letter each.
+        whole = Measurement.get(out, out.options.update(width=_WIDEST), table).maximum
+        out.width = max(out.width, whole)
         out.print(plain(each.title), style="italic")
-        out.print(plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True))
+        out.print(table)
         out.print()
