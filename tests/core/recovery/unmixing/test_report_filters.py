@@ -69,6 +69,8 @@ SHARED, SIZES = "shared items", "frequent sizes"
         *[(protocol, (MLA(),), SHARED, None, 1.5) for protocol in ("olh", "ss")],
         ("oue", (MGA(TARGETS, model="sampled"),), SIZES, None, 1.5),
         ("sue", (MGA(TARGETS, model="sampled"),), SIZES, None, 1.5),
+        # All have one number of ones, which fewer honest reports have than many of the targets.
+        ("oue", (MGAA(TARGETS, 4),), SIZES, TARGETS, 1.5),
         # Random bits have more ones; and padded reports have all one number of ones.
         ("oue", (RPA(),), SIZES, (), 0.95),
         ("oue", (Manip(),), SIZES, (), 0.95),

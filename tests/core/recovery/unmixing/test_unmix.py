@@ -88,6 +88,14 @@ def test_result_of_any_counts_is_a_distribution_with_errors(
     assert all(0.5 < probability <= 1 for _, probability in conclusions.suspects)
 
 
+def test_all_items_may_be_raised_alike() -> None:
+    """Then no item is beside the targets."""
+    oracle = ODD[0]
+    frequencies = (np.full(17, 1 / 2) - oracle.q) / (oracle.p - oracle.q)
+    result = recover(oracle, frequencies, "unmix", n=50)
+    np.testing.assert_allclose(result.recovered, 1 / 17)
+
+
 def test_nine_tenths_malicious_reports_are_seen() -> None:
     round = play(GRR(1, 30), np.arange(1, 31), 20_000, MGA((3, 7, 8)), m=180_000, tallied=True)
     result, conclusions, _ = round.unmixed()

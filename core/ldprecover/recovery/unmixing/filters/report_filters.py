@@ -56,10 +56,10 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
     """Return unbiased estimates from the reports that pass the filters, and what was dropped.
 
     Dropped are reports that support too many items of a set that too many reports share, for up to
-    eight sets; or, without such a set, reports of sizes that are too frequent. With the estimates
-    come what malicious reports may have added to the `targets`, or else to the sets. Two passes
-    over clean reports, at most six; memory does not grow with their number. They must be of an
-    oracle that is not `unfit`.
+    eight sets; or reports of sizes that are too frequent, without such a set, or where fewer honest
+    reports have them and no others share the sets. With the estimates come what malicious reports
+    may have added to the `targets`, or else to the sets. Two passes over clean reports, at most
+    eight; memory does not grow with their number. They must be of an oracle that is not `unfit`.
 
     None is dropped if the others would not tell items apart. Raises ParameterError if there are
     no reports.
@@ -93,6 +93,10 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         dropped = [Dropped("shared items", _text(each), n) for each, n in numbers if n]
         if estimates is not None:
             estimates = replace(estimates, dropped=tuple(dropped))
+            others, passes = _by_sizes(source, tally, sizes)
+            fewer = bool(others.dropped) and others.honest_kept > estimates.honest_kept
+            if fewer and not _still_shared(source, sets, z, passes):
+                estimates = others
         else:
             shared = np.sort(np.concatenate([each.items for each in dropping])).tolist()
             note = (

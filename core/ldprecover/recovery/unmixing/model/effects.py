@@ -156,7 +156,8 @@ class Spikes:
         """
         if not self.on_targets:
             return self.k / d
-        return self.others / (d - self.k + self.others) if others else 1.0
+        # Without others every item may be a target.
+        return self.others / max(d - self.k + self.others, 1) if others else 1.0
 
     def transform(self, rho: float, d: int, grid: Grid, *, others: bool = False) -> ComplexArray:
         """Return the Fourier transform of the law of an item's spike; all spikes total `rho`.
