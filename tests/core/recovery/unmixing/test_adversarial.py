@@ -42,6 +42,10 @@ CASES: dict[str, tuple[FrequencyOracle, np.ndarray, list[Joint], Fields]] = {
     "framed, ss": (SS_, TWO, [FRAME], FRAMED),
     "three are framed": (OLH(0.5, D, 3), STEPS, [THREE], {"innocent": TOP[:3]}),
     "framed by many": (OLH(0.5, D, 3), STEPS, [THREE], {"innocent": TOP[:3], "share": 0.25}),
+    "framed by a fifth": (
+        *(OUE(2.0, D), ZIPF**0.7, [FRAME]),
+        {"n": 2 * LARGE, "innocent": TOP, "share": 0.25, "least_gain": 2.0},
+    ),
     "framed by subsets": (OUE(0.5, D), ZIPF, SUBSETS, {"innocent": range(6)}),
     "a rival": (OUE_, STEPS, [RIVAL], STRONG),
     "a weak rival": (SUE(0.5, D), STEPS, [RIVAL], WEAK),

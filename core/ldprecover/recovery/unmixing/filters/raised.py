@@ -139,13 +139,15 @@ def additions(
             added[items] = total / items.size
         error = max(math.hypot(*(fit.error * each.spread for _, each, fit in fits)), _LEAST)
         share, total = 1 - honest, float(added.sum())
+        # What some reports add and others conceal cancels in the total, and not in their number.
+        gross = max(abs(total) + sum(fit.concealed for *_, fit in fits), _LEAST)
         evidence = evidence if rank else (total / error) ** 2 / 2
         others = max(int(np.count_nonzero(added == 0)), 1)
         displaced = np.where(added, added, (share - total) / others)
         for by_law in (displaced,) if oracle.fixed_size else (displaced, added):
             yield Addition(
                 share,
-                share * min(error / max(abs(total), _LEAST), 1.0),
+                share * min(error / gross, 1.0),
                 evidence - sum(fit.distance for *_, fit in fits) / 2,
                 by_law / share,
                 all(each.is_certain for _, each in sets),
