@@ -121,6 +121,20 @@ def test_fit_tells_what_users_hold_and_fakes_add(oracle: FrequencyOracle, law: s
     assert law == "half" or raised.is_certain == (law != "framed")
 
 
+@pytest.mark.parametrize(
+    "oracle", [OUE(0.5, D), OLH(0.5, D, 3), SUE(0.5, D), SS(0.5, D, 18)], ids=lambda o: o.protocol
+)
+def test_fit_of_any_mixture_of_numbers_tells_what_users_hold(oracle: FrequencyOracle) -> None:
+    """Four of ten items and others by chance, as APA sends, which no single law describes."""
+    outsiders, holders = set_laws(oracle, 10)
+    fakes = np.array([0, 0, 0, 0, 1547, 4892, 6686, 4935, 1997, 419, 45]) / 20_521
+    observed = 400_000 * (0.95 * (0.9 * outsiders + 0.1 * holders) + 0.05 * fakes)
+    best = RaisedSet.of(oracle, np.rint(observed).astype(np.int64)).fits[0]
+    assert best.holders == pytest.approx(0.1, abs=0.01)
+    assert best.malicious == pytest.approx(0.05, abs=0.005)
+    assert 0.05 < best.error < 0.1  # of 400,000 reports: a single law would state half of it
+
+
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_unusual_sizes_are_no_set(epsilon: float) -> None:
     """Reports of random bits support more items of any set."""

@@ -21,6 +21,7 @@ from ldprecover.types import FloatArray, Int64Array
 
 _LIKELY = 6.0  # of squared distance, beyond the best fit
 _RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for each item
+_LEAST_MIXED = 4  # items; the reports that support fewer tell what honest users hold
 _FITS = 3  # of a set that are tried; more take seconds
 _LEAST = 1e-3  # share of malicious reports, and error of what they add
 
@@ -80,38 +81,44 @@ class RaisedSet:
 def _fit(
     oracle: FrequencyOracle, observed: Int64Array, raising: FloatArray, concealing: FloatArray
 ) -> RaisedFit | None:
-    """Return the fit with these laws by weighted least squares, or None if they raise nothing."""
-    laws = set_laws(oracle, observed.size - 1)
-    n, parts = float(observed.sum()), np.stack([*laws, raising, concealing])
-    usual, own, high, low = (parts @ np.arange(observed.size)).tolist()
-    if high <= usual:
+    """Return the fit by weighted least squares, or None if it raises nothing.
+
+    The rows of `raising` are laws, in any proportion. Each but the first costs what another law
+    would explain by chance.
+    """
+    laws, bins = set_laws(oracle, observed.size - 1), np.arange(observed.size)
+    n, parts = float(observed.sum()), np.vstack([laws, raising, concealing])
+    usual, own, *others = (parts @ bins).tolist()
+    if max(others) <= usual:
         return None
     weights = 1 / np.sqrt(np.maximum(observed, 1))
     numbers = non_negative(observed * weights, parts * weights)
-    used = (numbers > 0) | (np.arange(4) < 2)
+    used = (numbers > 0) | (np.arange(numbers.size) < 2)
     weighted = (parts * weights)[used]
     covariance = np.linalg.pinv(weighted @ weighted.T)[:2, :2]
     honest = max(float(numbers[:2].sum()), 1.0)
     holders = float(numbers[1]) / honest
     gradient = np.array([-holders, 1 - holders]) / honest
-    unit = n * (own - usual)
+    *raised, concealed = numbers[2:] * (np.array(others) - usual) / (n * (own - usual))
+    distance = float((((observed - numbers @ parts) * weights) ** 2).sum())
     return RaisedFit(
         holders=holders,
         error=math.sqrt(max(float(gradient @ covariance @ gradient), 0.0)),
         malicious=float(numbers[2:].sum()) / n,
-        raised=float(numbers[2]) * (high - usual) / unit,
-        concealed=float(numbers[3]) * (usual - low) / unit,
-        distance=float((((observed - numbers @ parts) * weights) ** 2).sum()),
+        raised=float(sum(raised)),
+        concealed=-float(concealed),
+        distance=distance + len(raised) - 1,
     )
 
 
 def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield laws of how many of t items reports support that raise them, and of their counterparts.
 
-    The counterparts support fewer of the items: exactly a number, or none, or one that they raise
-    while others are framed.
+    Several rows are a mixture of laws. The counterparts support fewer of the items: exactly a
+    number, or none, or one that they raise while others are framed.
     """
     exactly = np.eye(t + 1)
+    yield from ((exactly[least:], exactly[0]) for least in range(_LEAST_MIXED, t))
     yield from ((exactly[high], exactly[low]) for high in range(2, t + 1) for low in range(high))
     yield from ((binomial_law(t, rate), exactly[0]) for rate in _RATES.tolist())
     for s in range(2, t - 1):  # of the first s items; the others are innocent

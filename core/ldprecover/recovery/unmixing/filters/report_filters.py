@@ -94,8 +94,8 @@ def filter_reports(source: ReportSource, targets: tuple[int, ...] = ()) -> Noisy
         if estimates is not None:
             estimates = replace(estimates, dropped=tuple(dropped))
             others, passes = _by_sizes(source, tally, sizes)
-            fewer = bool(others.dropped) and others.honest_kept > estimates.honest_kept
-            if fewer and not _still_shared(source, sets, z, passes):
+            keeps_more = bool(others.dropped) and others.honest_kept > estimates.honest_kept
+            if keeps_more and not _still_shared(source, sets, z, passes):
                 estimates = others
         else:
             shared = np.sort(np.concatenate([each.items for each in dropping])).tolist()
