@@ -19,7 +19,7 @@ from typing import Any
 TARGETS = {
     "source tokens": 278_800,
     "test tokens": 352_000,
-    "lines of JavaScript, shell, YAML, TOML, HTML": 12_500,
+    "lines of JavaScript, shell, YAML, TOML, HTML": 12_520,
     "columns of the table of rounds": 28,
     "HTTP calls": 35,
     "commands": 35,

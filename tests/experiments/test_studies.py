@@ -129,6 +129,21 @@ def test_study_without_an_attack_has_nothing_to_remove() -> None:
         assert ldprecover == pytest.approx(norm_sub)
 
 
+@pytest.mark.parametrize("d", [2, 7, 40])
+def test_methods_know_random_items_where_nobody_attacks(d: int) -> None:
+    """At most half of them, others in each trial; nobody raised them, so they have no gain."""
+    star = {"method": "ldprecover", "targets": True}
+    items = {f"item {i}": 100 for i in range(d)}
+    result = Study.of({"attacks": "none", "methods": star, "protocols": "oue"}, data=[items])
+    chosen = [
+        simulate_round(cell, next(iter(result.users_by_data.values())), 0).targets
+        for cell in result.cells
+    ]
+    assert {len(each or ()) for each in chosen} == {min(10, d // 2)}
+    assert len(set(chosen)) > 1
+    assert [each.fg for row in result.run().cells for each in row.outcomes] == [None] * 30
+
+
 def test_gain_grows_only_for_attackers_who_choose_their_question() -> None:
     """By k/(1 + (k - 1) β), and assigned it stays: to five standard errors, 1e-6 false alarms.
 
@@ -303,6 +318,15 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     pd.testing.assert_frame_equal(written[shown], means[shown], check_dtype=False, rtol=1e-3)
     errors = frame.groupby(["attack", "method"], sort=False).mse.sem()
     assert means.mse_standard_error.tolist() == pytest.approx(errors.tolist(), nan_ok=True)
+
+
+def test_means_have_the_probability_of_an_attack() -> None:
+    results = study(protocols="oue", attacks="mga", methods="unmix", users=20_000, trials=2).run()
+    (means,) = results.means.values()
+    probabilities = [each.attack_probability for each in results.outcomes if each.coverage]
+    assert means["unmix"].attack_probability == pytest.approx(sum(map(float, probabilities)) / 2)
+    assert means["unmix"].attack_probability > 0.9
+    assert means["poisoned"].attack_probability is None
 
 
 def test_table_has_a_row_for_each_setting(results: Results) -> None:

@@ -32,9 +32,9 @@ class PoisonedRound:
     """A round of n genuine and m malicious users.
 
     `truth` holds the frequencies f_X of the genuine users. `targets` are the items that the attack
-    raises, None for an attack without targets. `reports` holds all packed reports, the genuine ones
-    first; None if only counts were drawn. `earlier` is the tally of an earlier clean round, if any,
-    and `attack` the attack.
+    raises, None for an attack without targets; without an attack, items that methods are told are
+    attacked. `reports` holds all packed reports, the genuine ones first; None if only counts were
+    drawn. `earlier` is the tally of an earlier clean round, if any, and `attack` the attack.
 
         clean = PoisonedRound.clean(oracle, Population.of(load_dataset("cities"), 5000, seed=1))
         poisoned = clean.under(MGA([3, 40]), m=250, rng=np.random.default_rng(0), targets=(3, 40))

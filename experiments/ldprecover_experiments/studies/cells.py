@@ -155,13 +155,15 @@ class RoundSimulation:
         if cell.assign == "ticket":
             self.m = int(assigner.binomial(self.m, 1 / cell.questions))
         spec = cell.attack
-        chosen = _targets(spec.targets or TARGETS, genuine_users.items, secrets)
+        # Where nobody attacks, methods that know targets know some too.
+        r = min(TARGETS, d // 2) if spec.name == "none" else spec.targets or TARGETS
+        chosen = _targets(r, genuine_users.items, secrets)
         if spec.targeted and len(chosen) == d:
             raise ParameterError(
                 f"{genuine_users.name} has {d} items, and attacks need fewer targets ({TARGETS} by "
                 "default)"
             )
-        self.targets = chosen if spec.targeted else None
+        self.targets = chosen if spec.targeted or spec.name == "none" else None
         self.attack = (
             spec.make(self.targets).resolve(genuine_users.items) if spec.malicious else None
         )

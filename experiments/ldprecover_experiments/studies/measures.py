@@ -34,9 +34,9 @@ class MethodOutcome:
     """The errors of one estimate of a round, averages over its items.
 
     `mse` is the mean squared error, NaN for a method that rejects the round or fails; `refused` is
-    then the reason. `fg` is the frequency gain, None without targets. `malicious_mse` is the error
-    of the assumed malicious frequencies, None for a method that assumes none. `coverage` is the
-    share of items whose 95 % interval holds the truth, `variance` the mean squared standard
+    then the reason. `fg` is the frequency gain, None without attacked items. `malicious_mse` is the
+    error of the assumed malicious frequencies, None for a method that assumes none. `coverage` is
+    the share of items whose 95 % interval holds the truth, `variance` the mean squared standard
     deviation, and `attack_probability` the method's own; each may be None.
     """
 
@@ -97,7 +97,8 @@ def _eta(spec: MethodSpec, round_: PoisonedRound, eta: float) -> float | str:
 def known_targets(round_: PoisonedRound) -> Targets:
     """Return the targets that LDPRecover* knows (paper, VI-A).
 
-    For an attack without targets they are the five items that rose most.
+    For an attack without targets they are the five items that rose most. Without an attack they are
+    random.
     """
     if round_.targets is not None:
         return round_.targets
@@ -123,7 +124,8 @@ def measure(
             )
             continue
         seconds = time.perf_counter() - started
-        squared, gain = errors(frequencies, round_.truth, round_.f_genuine, round_.targets)
+        targets = round_.targets if round_.malicious.n else None
+        squared, gain = errors(frequencies, round_.truth, round_.f_genuine, targets)
         own = {} if recovery is None else _own_errors(round_, recovery)
         yield MethodOutcome(method=estimator.name, mse=squared, fg=gain, seconds=seconds, **own)
 

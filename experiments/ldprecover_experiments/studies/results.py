@@ -57,12 +57,13 @@ class MeanOutcome:
     malicious_mse_standard_error: float | None
     coverage: float | None
     variance: float | None
+    attack_probability: float | None
 
     @classmethod
     def of(cls, outcomes: Sequence[MethodOutcome]) -> MeanOutcome:
         """Return the means of one method's outcomes."""
         means: dict[str, Any] = {}
-        for name in (*NUMBERS, "coverage", "variance"):
+        for name in (*NUMBERS, "coverage", "variance", "attack_probability"):
             values = [value for each in outcomes if (value := getattr(each, name)) is not None]
             means[name] = float(np.mean(values)) if values else None
             if name in NUMBERS:
