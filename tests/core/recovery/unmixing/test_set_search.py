@@ -135,6 +135,16 @@ def test_fit_of_any_mixture_of_numbers_tells_what_users_hold(oracle: FrequencyOr
     assert 0.05 < best.error < 0.1  # of 400,000 reports: a single law would state half of it
 
 
+@pytest.mark.parametrize("lows", [[4], [4, 5, 6]])
+def test_set_that_others_conceal_is_not_certain(lows: list[int]) -> None:
+    """Of 24 items honest reports support 9: reports of fewer conceal what others raise."""
+    oracle, fakes = OUE(0.5, 102), np.zeros(25)
+    fakes[lows], fakes[20:] = 0.09 / len(lows), 0.007
+    outsiders, holders = set_laws(oracle, 24)
+    observed = 400_000 * (0.875 * (0.9 * outsiders + 0.1 * holders) + fakes)
+    assert not RaisedSet.of(oracle, np.rint(observed).astype(np.int64)).is_certain
+
+
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
 def test_unusual_sizes_are_no_set(epsilon: float) -> None:
     """Reports of random bits support more items of any set."""

@@ -21,7 +21,7 @@ from ldprecover.types import FloatArray, Int64Array
 
 _LIKELY = 6.0  # of squared distance, beyond the best fit
 _RATES = np.linspace(0.1, 0.9, 9)  # of coins that malicious reports toss for each item
-_LEAST_MIXED = 4  # items; the reports that support fewer tell what honest users hold
+_LEAST_MIXED = 4  # items that reports of a mixture support at least
 _FITS = 3  # of a set that are tried; more take seconds
 _LEAST = 1e-3  # share of malicious reports, and error of what they add
 
@@ -32,7 +32,8 @@ class RaisedFit:
 
     `holders` is the share of honest users that hold an item of the set, with its standard `error`.
     `malicious` is the share of raising and concealing reports. `raised` and `concealed` is what
-    they add to the sum of the set's frequencies, and take from it. `distance` is chi-squared.
+    they add to the sum of the set's frequencies, and take from it. `distance` is chi-squared, and
+    one for each further law; in a RaisedSet it is beyond the best fit's, in units of their spread.
     """
 
     holders: float
@@ -99,15 +100,15 @@ def _fit(
     honest = max(float(numbers[:2].sum()), 1.0)
     holders = float(numbers[1]) / honest
     gradient = np.array([-holders, 1 - holders]) / honest
-    *raised, concealed = numbers[2:] * (np.array(others) - usual) / (n * (own - usual))
+    moved = numbers[2:] * (np.array(others) - usual) / (n * (own - usual))
     distance = float((((observed - numbers @ parts) * weights) ** 2).sum())
     return RaisedFit(
         holders=holders,
         error=math.sqrt(max(float(gradient @ covariance @ gradient), 0.0)),
         malicious=float(numbers[2:].sum()) / n,
-        raised=float(sum(raised)),
-        concealed=-float(concealed),
-        distance=distance + len(raised) - 1,
+        raised=float(np.maximum(moved, 0.0).sum()),
+        concealed=float(np.maximum(-moved, 0.0).sum()),
+        distance=distance + moved.size - 2,
     )
 
 
@@ -118,7 +119,9 @@ def _laws(oracle: FrequencyOracle, t: int) -> Iterator[tuple[FloatArray, FloatAr
     number, or none, or one that they raise while others are framed.
     """
     exactly = np.eye(t + 1)
-    yield from ((exactly[least:], exactly[0]) for least in range(_LEAST_MIXED, t))
+    # Honest reports of fewer items than usual must be left, to tell what their users hold.
+    first = max(_LEAST_MIXED, int(oracle.q * t))
+    yield from ((exactly[least:], exactly[0]) for least in range(first, t))
     yield from ((exactly[high], exactly[low]) for high in range(2, t + 1) for low in range(high))
     yield from ((binomial_law(t, rate), exactly[0]) for rate in _RATES.tolist())
     for s in range(2, t - 1):  # of the first s items; the others are innocent
