@@ -320,12 +320,21 @@ def test_the_frame_has_a_row_for_each_cell_and_method(results: Results) -> None:
     assert means.mse_standard_error.tolist() == pytest.approx(errors.tolist(), nan_ok=True)
 
 
+def test_attack_without_a_report_in_the_question_gains_nothing() -> None:
+    """Its trials count: otherwise the mean gain of assigned questions is too large."""
+    result = study(protocols="oue", attacks="mga", questions=20, users=100, trials=20).run()
+    gains = [each.fg for each in result.outcomes if each.method == "poisoned"]
+    assert 0.0 in gains
+    assert None not in gains
+
+
 def test_means_have_the_probability_of_an_attack() -> None:
     results = study(protocols="oue", attacks="mga", methods="unmix", users=20_000, trials=2).run()
     (means,) = results.means.values()
-    probabilities = [each.attack_probability for each in results.outcomes if each.coverage]
-    assert means["unmix"].attack_probability == pytest.approx(sum(map(float, probabilities)) / 2)
-    assert means["unmix"].attack_probability > 0.9
+    outcomes = [each for each in results.outcomes if each.method == "unmix"]
+    probabilities = [each.attack_probability or 0.0 for each in outcomes]
+    assert min(probabilities) > 0.9
+    assert means["unmix"].attack_probability == pytest.approx(sum(probabilities) / 2)
     assert means["poisoned"].attack_probability is None
 
 

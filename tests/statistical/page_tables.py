@@ -89,17 +89,17 @@ def left(trials: Frame) -> str:
     return f"{error} ({gained})" if (gained := gain(trials)) else error
 
 
-def gained_and_seen(trials: Frame) -> str:
+def gain_and_probability(trials: Frame) -> str:
     """Return the gain of the poisoned estimate, and in brackets the P of un-mixing."""
     probability = trials[trials.method == "unmix"].attack_probability.astype(float).mean()
-    seen = "" if np.isnan(probability) else f"({probability:.2f})"
-    return f"{gain(trials[trials.method == 'poisoned'])} {seen}".strip()
+    stated = "" if np.isnan(probability) else f"({probability:.2f})"
+    return f"{gain(trials[trials.method == 'poisoned'])} {stated}".strip()
 
 
 def short(ratio: float) -> str:
     """Return a ratio with two digits, or more before its point."""
     digits = 2 if ratio < 0.995 else int(ratio < 9.95)
-    return f"{ratio:.2g}" if ratio < 0.1 else f"{ratio:.{digits}f}"
+    return f"{ratio:#.2g}" if ratio < 0.1 else f"{ratio:.{digits}f}"
 
 
 def mean_ratio(trials: Frame) -> str:
@@ -113,7 +113,7 @@ def attacked(cell: Cell) -> Cell:
 
 
 def worst(attack: str, number: str) -> Cell:
-    """Return a cell of the largest of the means of a number in four worlds."""
+    """Return a cell of the largest of the means of a number in the four worlds."""
 
     def cell(trials: Frame) -> str:
         means = trials.query(attack).groupby(["data", "protocol", "attack"])[number].mean()
@@ -145,7 +145,7 @@ TABLES = {
         rows="attack",
         shown="method in ['poisoned', 'unmix']",
         by="protocol",
-        cell=gained_and_seen,
+        cell=gain_and_probability,
     ),
     "after `unmix`": PageTable(
         study="crafted",
@@ -208,9 +208,9 @@ TABLES = {
 def lines_of(name: str) -> tuple[str, list[str]]:
     """Return the text of the page that has a table, and the table's lines."""
     text = TABLES[name].page.read_text(encoding="utf-8")
-    found = re.search(rf"^\| {re.escape(name)} \|.*\n(\|.*\n)+", text, re.MULTILINE)
-    assert found, f"no table with the header {name}"
-    return text, found[0].splitlines()
+    match = re.search(rf"^\| {re.escape(name)} \|.*\n(\|.*\n)+", text, re.MULTILINE)
+    assert match, f"no table with the header {name}"
+    return text, match[0].splitlines()
 
 
 def stated(name: str) -> Entries:
@@ -240,7 +240,9 @@ def main(folder: Path) -> None:
             header, *rows = markdown(name, entries)
             text, lines = lines_of(name)
             rule = "|" + "---|" * (header.count("|") - 1)
-            table.page.write_text(text.replace("\n".join(lines), "\n".join([header, rule, *rows])))
+            written = text.replace("\n".join(lines), "\n".join([header, rule, *rows]))
+            table.page.write_text(written, encoding="utf-8")
+            sys.stdout.write(f"{name}: {table.page}\n")
 
 
 if __name__ == "__main__":

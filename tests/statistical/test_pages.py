@@ -1,6 +1,7 @@
 """Tables of the documentation, measured again by the studies that they name."""
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def test_errors_of_the_paper_are_those_of_the_page(protocol: str) -> None:
         (["no attack"], {"protocols": ["sue"], "epsilon": ["1.0"]}, ["ε = 1"]),
         (["six data sets"], {"data": ["geometric"]}, ["geometric"]),
         (["attack on `unmix`"], {"attacks": ["bait"]}, ["ratio", "least", "intervals"]),
+        (["gain, k ="], {"questions": ["1", "20"]}, ["1", "20"]),
         (["method"], {}, ["clean", "worst", "mga", "apa", "cancel", "mimicry"]),
     ],
 )
@@ -78,11 +80,13 @@ def test_tables_of_studies_are_those_of_the_page(
         study = study.model_copy(update={key: chosen})
     results = study.run()
     for name in names:
-        entries, page = TABLES[name].entries(results), stated(name)
-        assert entries
-        for row, cells in entries.items():
-            for column in columns:
-                assert cells[column] == page[titled(row)][column], (name, row, column)
+        entries = {titled(row): cells for row, cells in TABLES[name].entries(results).items()}
+        page = stated(name)
+        assert entries.keys() <= page.keys()
+        for row, column in product(page, columns):
+            if row in entries or "attacks" not in part:
+                shown = entries.get(row, {}).get(column, "")
+                assert page[row][column] == shown, (name, row, column)
 
 
 def test_largest_measures_of_the_adversary_are_those_of_the_page() -> None:

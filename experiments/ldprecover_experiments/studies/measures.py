@@ -97,13 +97,14 @@ def _eta(spec: MethodSpec, round_: PoisonedRound, eta: float) -> float | str:
 def known_targets(round_: PoisonedRound) -> Targets:
     """Return the targets that LDPRecover* knows (paper, VI-A).
 
-    For an attack without targets they are the five items that rose most. Without an attack they are
-    random.
+    For an attack without targets they are the items that rose most: five, at most half. Without an
+    attack they are random.
     """
     if round_.targets is not None:
         return round_.targets
     rise = round_.poisoned.frequencies - round_.f_genuine
-    return tuple(sorted(np.argsort(rise, kind="stable")[-(TARGETS // 2) :].tolist()))
+    number = min(TARGETS // 2, rise.size // 2)
+    return tuple(sorted(np.argsort(rise, kind="stable")[-number:].tolist()))
 
 
 def measure(
@@ -124,7 +125,7 @@ def measure(
             )
             continue
         seconds = time.perf_counter() - started
-        targets = round_.targets if round_.malicious.n else None
+        targets = None if round_.attack is None else round_.targets
         squared, gain = errors(frequencies, round_.truth, round_.f_genuine, targets)
         own = {} if recovery is None else _own_errors(round_, recovery)
         yield MethodOutcome(method=estimator.name, mse=squared, fg=gain, seconds=seconds, **own)
