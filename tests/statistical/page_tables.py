@@ -77,9 +77,9 @@ def with_ratios(frame: Frame) -> Frame:
     return frame.assign(ratio=in_trial / frame.mse, price=frame.mse / in_world)
 
 
-def gain(trials: Frame, number: str = "fg") -> str:
+def gain(trials: Frame) -> str:
     """Return the mean gain, with a sign; empty without targets."""
-    mean = trials[number].astype(float).mean()
+    mean = trials.fg.astype(float).mean()
     return "" if np.isnan(mean) else f"{round(mean, 2) + 0.0:+.2f}"
 
 
@@ -198,8 +198,10 @@ TABLES = {
         columns={
             "clean": worst("attack == 'none'", "price"),
             "worst": worst("attack != 'none'", "price"),
-            **{name: worst(f"attack == '{name}'", "fg") for name in ("mga", "apa", "cancel")},
-            "mimicry": worst("attack == 'mimicry'", "fg"),
+            **{
+                name: worst(f"attack == '{name}'", "fg")
+                for name in ("mga", "apa", "cancel", "mimicry")
+            },
         },
     ),
 }
@@ -227,8 +229,8 @@ def markdown(name: str, entries: Entries) -> list[str]:
     rows = [
         [titled(row), *(cells.get(name, "") for name in columns)] for row, cells in entries.items()
     ]
-    header = [name, *columns]
-    return [f"| {' | '.join(row)} |" for row in (header, *rows)]
+    header, *body = (f"| {' | '.join(row)} |" for row in ([name, *columns], *rows))
+    return [header, "|" + "---|" * (len(columns) + 1), *body]
 
 
 def main(folder: Path) -> None:
@@ -237,10 +239,8 @@ def main(folder: Path) -> None:
         file = folder / f"{table.study}.json"
         if file.exists():
             entries = table.entries(Results.from_json(file.read_bytes()))
-            header, *rows = markdown(name, entries)
             text, lines = lines_of(name)
-            rule = "|" + "---|" * (header.count("|") - 1)
-            written = text.replace("\n".join(lines), "\n".join([header, rule, *rows]))
+            written = text.replace("\n".join(lines), "\n".join(markdown(name, entries)))
             table.page.write_text(written, encoding="utf-8")
             sys.stdout.write(f"{name}: {table.page}\n")
 
