@@ -200,12 +200,22 @@ def test_alarm_and_proof_outweigh_what_a_recovery_concludes(visitor: Visitor) ->
     ]
 
 
-def test_large_round_is_tested_on_demand(visitor: Visitor, attacked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("is_known", [False, True])
+def test_large_round_is_tested_on_demand(
+    visitor: Visitor, attacked: dict[str, Any], is_known: bool
+) -> None:
+    """Also if the server has a verdict of the fewer reports that the round had."""
+    lead = "More than 2,000,000 reports are tested only when you ask."
+    stored = None
+    if is_known:
+        lead = "No attack is seen."
+        stored = verdict("none_seen", reports=1_900_000, sentences=[lead, "Be careful."])
+    visitor.amend(f"**/rounds/{attacked['name']}", lambda body: body.update(verdict=stored))
     visitor.amend("**/frequencies", lambda body: body.update(n=2_000_001))
     page = visitor.open(f"#/rounds/{attacked['name']}")
-    expect(page.locator(".lead")).to_have_text(
-        "More than 2,000,000 reports are tested only when you ask."
-    )
+    expect(page.locator(".lead")).to_have_text(lead)
+    if is_known:
+        expect(tile(page, "Reports")).to_contain_text("tested at 1,900,000")
     assert not any(url.endswith("/recover") for url in visitor.requests)
     page.get_by_role("button", name="Test the reports").press("Enter")
     expect(tile(page, "Are they honest?")).to_contain_text("Near certain attack")

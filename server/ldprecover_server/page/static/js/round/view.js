@@ -261,13 +261,14 @@ function live({ main, query, signal }, round, estimates) {
   function facts(best) {
     const auto = known.get(AUTO.name);
     const speed = round.state === "open" ? rate(estimates.n) : null;
+    const tested = best?.n ?? kept()?.reports;
     const more = [
       round.state,
       speed && `${number(speed)} a second`,
-      best && best.n < estimates.n && `tested at ${count(best.n)}`,
+      tested < estimates.n && `tested at ${count(tested)}`,
     ];
     const verdict = currentVerdict();
-    const isWaiting = !known.isPending(AUTO.name) && !best && !kept();
+    const isWaiting = !known.isPending(AUTO.name) && !best && !stored();
     const failed = auto?.error && `The test failed: ${sentenceOf(auto.error)}`;
     const tooMany =
       !isUnasked() && `More than ${count(UNASKED)} reports are tested only when you ask.`;
