@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 from urllib.parse import urldefrag, urljoin
@@ -38,6 +39,7 @@ class InProcess(Calls):
         self.readiness: SharedCall[Any] = self.app.state.services.submissions.readiness
         self.readiness.seconds = 0.0  # each call sees the present
         self.ingest: Ingest = self.app.state.ingest
+        self._on_interrupt = signal.getsignal(signal.SIGINT)
         self._runner = asyncio.Runner()
         self._open = contextlib.AsyncExitStack()
         self.run(self._open.enter_async_context(self.app.router.lifespan_context(self.app)))
@@ -71,6 +73,8 @@ class InProcess(Calls):
     def close(self) -> None:
         with contextlib.closing(self._runner):
             self.run(self._open.aclose())
+        # The lifespan gives back the handler that the runner had for its first call alone.
+        signal.signal(signal.SIGINT, self._on_interrupt)
 
 
 StartInProcess = Callable[..., InProcess]
