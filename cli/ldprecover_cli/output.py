@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 JsonObject = dict[str, Any]
 
 _FILE_WIDTH = 100
+_WIDEST = 10_000
 _JOINED = re.compile("[\u200c\u200d\u2068\u2069\U000e0020-\U000e007f]")
 """Characters without a picture that join emoji, such as those of a family or a region's flag; and
 those of `isolated`.
@@ -173,3 +175,13 @@ def plain_table(
     for row in zip(*shown, strict=True):
         table.add_row(*row)
     return table
+
+
+def print_whole(out: Console, table: Table) -> None:
+    """Print a table without breaking words, from a console that then stays as wide as it needs.
+
+    A terminal that wraps lines is better to read than columns of a letter each.
+    """
+    unlimited = out.options.update(width=_WIDEST)
+    out.width = max(out.width, Measurement.get(out, unlimited, table).minimum)
+    out.print(table)

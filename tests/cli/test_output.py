@@ -8,7 +8,7 @@ from rich.console import Console
 
 from ldprecover_cli import output
 from ldprecover_cli.item_tables import bar, print_items
-from ldprecover_cli.output import console, joined, plain, plain_table
+from ldprecover_cli.output import console, joined, plain, plain_table, print_whole
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,15 @@ def test_columns_without_text_are_left_out(capsys: pytest.CaptureFixture[str]) -
     rows = [("a", "", "1"), ("b", "", "2")]
     console().print(plain_table("name", "question", "reports", rows=rows, numbers=1))
     assert capsys.readouterr().out.split() == ["name", "reports", "a", "1", "b", "2"]
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_long_name_breaks_no_other_column(capsys: pytest.CaptureFixture[str], width: int) -> None:
+    row = (64 * "a", "near certain", "1,000,000")
+    table = plain_table("name", "attack", "reports", rows=[row], numbers=1, no_wrap=True)
+    print_whole(Console(width=width), table)
+    words = ["name", "attack", "reports", *" ".join(row).split()]
+    assert sorted(capsys.readouterr().out.split()) == sorted(words)
 
 
 def test_untrusted_text_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

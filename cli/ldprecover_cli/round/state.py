@@ -19,7 +19,7 @@ from ldprecover_cli.options import (
     Url,
     Yes,
 )
-from ldprecover_cli.output import console, joined, plain_table, print_json
+from ldprecover_cli.output import console, joined, plain_table, print_json, print_whole
 
 if TYPE_CHECKING:
     from ldprecover_client import Client, Form, RoundStatus, RoundSummary, Series
@@ -92,7 +92,8 @@ def list_rounds(
         "items",
         "reports",
     )
-    out.print(plain_table(*columns, rows=rows, numbers=3, no_wrap=True))  # names are copied
+    table = plain_table(*columns, rows=rows, numbers=3, no_wrap=True)  # names are copied
+    print_whole(out, table)
     if not dated:
         out.print("A wider terminal also shows the time of opening.")
 

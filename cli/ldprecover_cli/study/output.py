@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from typer import Option
 
 from ldprecover_cli.errors import file_errors
-from ldprecover_cli.output import console, note, plain, plain_table
+from ldprecover_cli.output import console, note, plain, plain_table, print_whole
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
-_WIDEST = 10_000
 
 Data = Annotated[
     list[str] | None,
@@ -87,14 +86,9 @@ def run_cells(
 
 def show(tables: "Iterable[TextTable]") -> None:
     """Print tables, each below its title."""
-    from rich.measure import Measurement
-
     out = console()
     for each in tables:
         table = plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True)
-        # A terminal that wraps lines is better to read than columns of a letter each.
-        whole = Measurement.get(out, out.options.update(width=_WIDEST), table).maximum
-        out.width = max(out.width, whole)
         out.print(plain(each.title), style="italic")
-        out.print(table)
+        print_whole(out, table)
         out.print()
