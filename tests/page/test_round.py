@@ -502,7 +502,8 @@ def test_protected_round_asks_for_key(visitor: Visitor, server: ServerProcess) -
 
 
 def test_refused_recovery_shows_reason(visitor: Visitor, attacked: dict[str, Any]) -> None:
-    visitor.refuse("**/recover", 503, "Too many analyses queued", "try again soon")
+    for path in ("**/recover", "**/alarms"):  # raised alarms would be the first sentence
+        visitor.refuse(path, 503, "Too many analyses queued", "try again soon")
     page = visitor.open(f"#/rounds/{attacked['name']}?with=ldprecover")
     expect(page.locator(".lead")).to_contain_text("Too many analyses queued: try again soon.")
     card = page.get_by_role("article").filter(has=page.get_by_role("heading", name="ldprecover"))
