@@ -13,7 +13,7 @@ def no_progress(done: int, total: int) -> None:
 
 
 def test_rounds_are_written_and_verified(tmp_path: Path) -> None:
-    played = play_rounds("adversary", 2, 2, no_progress)
+    played = play_rounds("adversary", 2, 2, 2, lambda: None, no_progress)
     rounds = [*played.rounds]
     played.write(tmp_path / "adversary")
     with (tmp_path / "adversary.csv").open(newline="") as file:
@@ -33,5 +33,5 @@ def test_rounds_are_written_and_verified(tmp_path: Path) -> None:
     name = "error, over projection's"
     changed = {name: measures[name] * (1 + 2e-6)}
     other = replace(again, rounds=[again.rounds[0], (label, measures | changed)])
-    (difference,) = other.differences(2, 0, no_progress)
+    (difference,) = other.differences(1, 2, 0, no_progress)
     assert difference.startswith(f"{label}: {name} was {changed[name]}, and is")

@@ -77,11 +77,21 @@ def run_cells(
 
     return run_studies(
         studies,
-        jobs or os.cpu_count() or 1,
+        number_of(jobs),
         on_progress,
         file=RowFile(folder / "cells.jsonl"),
-        on_finishing=lambda: note("Finishing the cells under way."),
+        on_finishing=note_finishing,
     )
+
+
+def number_of(jobs: int | None) -> int:
+    """Return the number of worker processes of the option --jobs."""
+    return jobs or os.cpu_count() or 1
+
+
+def note_finishing() -> None:
+    """State why the command does not end immediately after Ctrl-C."""
+    note("Finishing the cells under way.")
 
 
 def show(tables: "Iterable[TextTable]") -> None:

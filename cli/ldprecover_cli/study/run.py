@@ -1,6 +1,5 @@
 """`study run`: a study that a TOML file describes."""
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,16 @@ from ldprecover.sentences import counted
 from ldprecover_cli.errors import file_errors
 from ldprecover_cli.output import console, note, plain
 from ldprecover_cli.signals import end_on_signals
-from ldprecover_cli.study.output import Jobs, Output, Wide, run_cells, run_into, show
+from ldprecover_cli.study.output import (
+    Jobs,
+    Output,
+    Wide,
+    note_finishing,
+    number_of,
+    run_cells,
+    run_into,
+    show,
+)
 
 _SAMPLE = 20
 """Cells that --verify runs again."""
@@ -52,8 +60,8 @@ def run(
 
     --verify writes nothing, names each number that differs, and then exits with 1.
 
-    adversary and series write JSON, CSV and a LaTeX table, with the mean and the largest value of
-    each measure.
+    adversary and series write JSON, CSV and a LaTeX table of means and largest values, and do not
+    continue after Ctrl-C.
 
     Example: ldprecover study run study.toml --jobs 2
 
@@ -71,7 +79,8 @@ def run(
         _verify(file, verify / f"{file.stem}.json", seed, jobs, every=every)
         return
     if str(file) in PLAYS:
-        with run_into(output, partial(play_rounds, file.name, seed, rounds)) as played:
+        play = partial(play_rounds, file.name, seed, rounds, number_of(jobs), note_finishing)
+        with run_into(output, play) as played:
             played.write(output / file)
             show([played.table])
         return
@@ -96,13 +105,13 @@ def _verify(study_file: Path, file: Path, seed: int, jobs: int | None, *, every:
         text = file.read_bytes()
     if str(study_file) in PLAYS:
         played = parsed(PLAYED, text)
-        again, cells = played.differences, len(played.rounds)
+        again, cells = partial(played.differences, number_of(jobs)), len(played.rounds)
     else:
         study, results = Study.load(study_file), Results.from_json(text)
         note(study.cost)
         for difference in record_differences(study, results):
             note(difference)
-        again = partial(number_differences, study, results, jobs or os.cpu_count() or 1)
+        again = partial(number_differences, study, results, number_of(jobs))
         cells = len(study.cells)
     number = cells if every else min(_SAMPLE, cells)
     with end_on_signals(), progress_bar("rounds") as on_progress:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -14,10 +16,15 @@ from ldprecover.sentences import counted
 from ldprecover_experiments.simulation.tables import TextTable
 from ldprecover_experiments.studies import adversary, series
 from ldprecover_experiments.studies.records import environment, module_hash, write_files
+from ldprecover_experiments.studies.runs import run_tasks
 from ldprecover_experiments.studies.verification import differences
 from ldprecover_interface.csv import to_csv
 
-PLAYS: Mapping[str, Callable[[int, int], tuple[str, dict[str, float]]]] = {
+Round = tuple[str, dict[str, float]]
+"""What a round is, and its measures."""
+Progress = Callable[[int, int], None]
+
+PLAYS: Mapping[str, Callable[[int, int], Round]] = {
     "adversary": adversary.play,
     "series": series.play,
 }
@@ -30,7 +37,7 @@ class PlayedRounds:
 
     name: str
     seed: int
-    rounds: Sequence[tuple[str, dict[str, float]]]
+    rounds: Sequence[Round]
     environment: str
     sha256: str | None
 
@@ -55,13 +62,11 @@ class PlayedRounds:
         csv = to_csv(["round", *self.rounds[0][1]], rows).decode()
         write_files(stem, PLAYED.dump_json(self).decode(), csv, {"": self.table})
 
-    def differences(
-        self, number: int, seed: int, progress: Callable[[int, int], None]
-    ) -> Iterator[str]:
-        """Play a random sample of the rounds again, and yield the differences."""
-        for done, i in enumerate(Random(seed).sample(range(len(self.rounds)), number), 1):
-            label, measures = PLAYS[self.name](self.seed, i)
-            progress(done, number)
+    def differences(self, jobs: int, number: int, seed: int, progress: Progress) -> Iterator[str]:
+        """Play a random sample of the rounds again in `jobs` processes; yield the differences."""
+        sample = Random(seed).sample(range(len(self.rounds)), number)
+        again = _played(self.name, self.seed, sample, jobs, lambda: None, progress)
+        for i, (label, measures) in again.items():
             yield from differences(label, self.rounds[i][1], measures)
 
 
@@ -69,12 +74,39 @@ PLAYED = TypeAdapter(PlayedRounds)
 
 
 def play_rounds(
-    name: str, seed: int, rounds: int, progress: Callable[[int, int], None]
+    name: str,
+    seed: int,
+    rounds: int,
+    jobs: int,
+    on_finishing: Callable[[], None],
+    progress: Progress,
 ) -> PlayedRounds:
-    """Play the rounds of one of PLAYS."""
-    played = []
-    for i in range(rounds):
-        played.append(PLAYS[name](seed, i))
-        progress(i + 1, rounds)
+    """Play the rounds of one of PLAYS in `jobs` processes.
+
+    `on_finishing` is called if an interruption has to wait for running rounds.
+    """
+    played = _played(name, seed, range(rounds), jobs, on_finishing, progress)
     code = module_hash(f"{PLAYS[name].__module__}:")
-    return PlayedRounds(name, seed, played, environment(), code)
+    return PlayedRounds(name, seed, [played[i] for i in range(rounds)], environment(), code)
+
+
+def _played(
+    name: str,
+    seed: int,
+    numbers: Sequence[int],
+    jobs: int,
+    on_finishing: Callable[[], None],
+    progress: Progress,
+) -> dict[int, Round]:
+    """Return some rounds of a seed by number, in the order in which they are done."""
+    tasks = [partial(_play, name, seed, i) for i in numbers]
+    played: dict[int, Round] = {}
+    with closing(run_tasks(tasks, min(jobs, len(tasks)), on_finishing)) as finished:
+        for i, each in finished:
+            played[i] = each
+            progress(len(played), len(tasks))
+    return played
+
+
+def _play(name: str, seed: int, i: int) -> tuple[int, Round]:
+    return i, PLAYS[name](seed, i)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from ldprecover_attacker.plugins import load_keys, loaded_keys
 from ldprecover_experiments.studies.cells import Cell, GenuineUsers, simulate_round
@@ -22,6 +23,7 @@ from ldprecover_experiments.studies.records import environment
 from ldprecover_experiments.studies.rows import CellRow
 from ldprecover_experiments.studies.specs import MethodSpec
 
+T = TypeVar("T")
 Task = Callable[[], list[CellRow]]
 """Runs some cells; an interruption loses one task for each process."""
 
@@ -43,9 +45,9 @@ def tasks_of(
 
 
 def run_tasks(
-    tasks: Sequence[Task], jobs: int, on_finishing: Callable[[], None]
-) -> Generator[list[CellRow], None, None]:
-    """Yield the rows of each task with their outcomes, in any order.
+    tasks: Sequence[Callable[[], T]], jobs: int, on_finishing: Callable[[], None]
+) -> Generator[T, None, None]:
+    """Yield what each task returns, in any order.
 
     One job runs in this process. Worker processes ignore Ctrl-C and end when the iterator is
     closed; `on_finishing` is called if that has to wait for their tasks. Raises ExperimentError if
