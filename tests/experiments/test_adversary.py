@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from ldprecover_experiments.studies.plays import PLAYED, play_rounds
+from ldprecover_experiments.studies.plays import PLAYED, PLAYS, play_rounds
 
 
 def no_progress(done: int, total: int) -> None:
@@ -35,3 +35,9 @@ def test_rounds_are_written_and_verified(tmp_path: Path) -> None:
     other = replace(again, rounds=[again.rounds[0], (label, measures | changed)])
     (difference,) = other.differences(1, 2, 0, no_progress)
     assert difference.startswith(f"{label}: {name} was {changed[name]}, and is")
+
+
+def test_few_reports_that_raise_many_items_are_not_taken_for_many() -> None:
+    """Of 56 raised items; a share of 14 % instead of 2 % took the largest item from .51 to .58."""
+    _, measures = PLAYS["adversary"](1, 44)
+    assert measures["error, over projection's"] < 1

@@ -82,6 +82,10 @@ class Prior:
     most_malicious_by_sum: float = 0.3
     """The same where only the sum of the estimates tells the share. Chosen."""
 
+    raised_by_report: tuple[int, ...] = (1, 4)
+    """Raised items that a malicious report supports, where only the sum of the estimates tells the
+    share. Chosen: the shares of more items differ less."""
+
     small_shares: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
     """Shares of malicious reports tried where they shift nothing. Chosen."""
 

@@ -66,6 +66,17 @@ def test_the_shift_tells_the_share_and_the_spikes(
     assert any([r.a, r.rho] == exact for r in relations)
 
 
+@pytest.mark.parametrize("number", [1, 4])
+@pytest.mark.parametrize("protocol", ["olh", "llh"])
+def test_sum_alone_tells_the_share_where_nothing_shifts(protocol: str, number: int) -> None:
+    """Of reports that support one item, or several, and others as often as honest ones do."""
+    oracle = frequency_oracle(protocol, 1.0, 20)
+    p, q = oracle.p, oracle.q
+    sums = sums_of(oracle, np.where(np.arange(20) < number, 1.0, q), 0.1)
+    exact = pytest.approx([0.9, 0.1 * number * (1 - q) / (p - q)])
+    assert any([r.a, r.rho] == exact for r in sums.at(0.0))
+
+
 @pytest.mark.parametrize("oracle", [OUE(1, 20), SUE(1, 20)], ids=lambda o: o.protocol)
 def test_reports_of_one_item_each_are_known_by_their_sum(oracle: FrequencyOracle) -> None:
     relation, scale = sums_of(oracle, ONE, 0.1).encoded_reports(), oracle.p - oracle.q

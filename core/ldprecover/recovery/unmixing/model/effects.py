@@ -98,9 +98,10 @@ class Sums:
         total = self.total + self.d * c
         shares = [min(c / each, PRIOR.most_malicious) for each in self.displacements]
         if not self.displacements:
-            surplus = self.encoded - 1  # of unperturbed reports' estimates over honest ones'
-            share = (total - 1) / surplus if surplus > 0 else 0.0
-            shares = [min(max(share, 0.0), PRIOR.most_malicious_by_sum)]
+            # Crafted reports support several raised items each, unperturbed ones one.
+            surpluses = [number * self.encoded - 1 for number in PRIOR.raised_by_report]
+            shares = [(total - 1) / each if each > 0 else 0.0 for each in surpluses]
+            shares = [min(max(each, 0.0), PRIOR.most_malicious_by_sum) for each in shares]
         least = PRIOR.least_spikes_fixed if self.fixed else PRIOR.least_spikes
         log_weight = -math.log(len(shares) * (1 if self.fixed else 2))
         if self.shared:
