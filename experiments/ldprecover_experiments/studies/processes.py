@@ -58,7 +58,14 @@ def processes(
             "perhaps for lack of memory, or a plugin ended it"
         ) from error
     except BaseException:
-        on_error()
+        workers = list((pool._processes or {}).values())
+        try:
+            on_error()
+            pool.shutdown(cancel_futures=True)
+        except BaseException:  # a second Ctrl-C does not wait
+            for worker in workers:
+                worker.kill()
+            raise
         raise
     finally:
         pool.shutdown(cancel_futures=True)

@@ -298,16 +298,16 @@ def run_studies(
             jobs = 1
     done, total = 0, len(queued) - len(file.rows)
     progress(done, total)
-    with closing(run_tasks(tasks, min(jobs, len(tasks)), on_finishing)) as finished:
-        try:
+    try:
+        with closing(run_tasks(tasks, min(jobs, len(tasks)), on_finishing)) as finished:
             for rows in finished:
                 file.add(rows)
                 done += len(rows)
                 progress(done, total)
-        except (KeyboardInterrupt, SystemExit, ExperimentError) as stopped:
-            if file.file is not None:
-                stopped.add_note(f"{done} of {total} cells were run; the same command continues")
-            raise
+    except (KeyboardInterrupt, SystemExit, ExperimentError) as stopped:
+        if file.file is not None:
+            stopped.add_note(f"{done} of {total} cells were run; the same command continues")
+        raise
     return [
         Results(study.name, [file.rows[row] for row in study.rows], study.record)
         for study in studies

@@ -77,9 +77,9 @@ def test_writes_cells_means_and_figures(run: Run) -> None:
         assert {row["trials"] for row in csv.DictReader(file)} == {"2"}
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> None:
-    """Interrupted once some of the 1,800 cells are in the file."""
+@pytest.mark.parametrize(("jobs", "times"), [("1", 1), ("2", 1), ("2", 2)])
+def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str, times: int) -> None:
+    """Interrupted once some of the 1,800 cells are in the file; again while it finishes others."""
     file = OUT / "cells.jsonl"
     line = f"study paper sweep-beta sweep-epsilon --data cities --trials 20 -o out --jobs {jobs}"
     process = start_python(
@@ -89,7 +89,13 @@ def test_ctrl_c_leaves_whole_cells(forking: None, tmp_path: Path, jobs: str) -> 
         assert process.poll() is None
         time.sleep(0.01)  # a file does not notify of its growth
     process.send_signal(signal.SIGINT)
+    finishing = ""
+    if times == 2:
+        assert process.stderr is not None
+        finishing = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
     out, err = process.communicate()
+    err = finishing + err
     assert (process.returncode, out) == (130, "")
     assert "cells were run; the same command continues" in err
     assert err.startswith("Finishing the cells under way") == (jobs == "2")
