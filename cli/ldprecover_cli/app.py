@@ -97,7 +97,7 @@ def run(arguments: list[str]) -> int:
         explanation = explain(error, arguments)
         if explanation is None:
             fault = "a fault of ldprecover or of a plugin; `ldprecover --debug …` shows where"
-            fail(f"{type(error).__name__}: {error} ({fault})")
+            fail(f"{with_notes(f'{type(error).__name__}: {error}', error)}: {fault}")
             return 1
         fail(explanation[0])
         return explanation[1]

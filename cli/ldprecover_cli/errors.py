@@ -87,7 +87,7 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
     except OSError as error:
         reason = "it is a folder" if file.is_dir() else error.strerror or "it exists"
         if isinstance(error, FileExistsError) and file.is_file():
-            reason = "it exists; delete it, or name another file"
+            reason = "a file of this name exists; delete it, or give another name"
         raise UsageError(f"cannot {action} {file}: {reason}") from error
 
 

@@ -12,6 +12,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 JsonObject = dict[str, Any]
 
 _FILE_WIDTH = 100
-_WIDEST = 10_000
+WIDEST = 10_000  # columns of a console
 _JOINED = re.compile("[\u200c\u200d\u2068\u2069\U000e0020-\U000e007f]")
 """Characters without a picture that join emoji, such as those of a family or a region's flag; and
 those of `isolated`.
@@ -144,14 +145,14 @@ def plain_table(
     *columns: str,
     rows: Iterable[Sequence[str]],
     numbers: int = 0,
-    no_wrap: bool = False,
+    no_wrap: int = 0,
     gap: int = 2,
 ) -> Table:
     """Return a table without lines, of text that may be untrusted.
 
     Its last `numbers` columns are right-aligned, and `gap` spaces divide the columns. With
-    `no_wrap` the first one is not wrapped. Columns without any text are left out, and so is the
-    header if all names are empty.
+    `no_wrap` the first one is not wrapped, nor columns of at most this many characters. Columns
+    without any text are left out, and so is the header if all names are empty.
     """
     table = Table(
         box=None,
@@ -165,10 +166,13 @@ def plain_table(
         if not any(cells):
             continue
         right = i >= len(columns) - numbers
+        width = max(map(cell_len, (column, *cells)))
+        whole = right or bool(no_wrap and (not i or width <= no_wrap))
         table.add_column(
             plain(column),
             justify="right" if right else "left",
-            no_wrap=right or (no_wrap and not i),
+            no_wrap=whole,
+            min_width=width if no_wrap and whole else None,
             overflow="fold",
         )
         shown.append(map(plain, cells))
@@ -182,6 +186,6 @@ def print_whole(out: Console, table: Table) -> None:
 
     A terminal that wraps lines is better to read than columns of a letter each.
     """
-    unlimited = out.options.update(width=_WIDEST)
+    unlimited = out.options.update(width=WIDEST)
     out.width = max(out.width, Measurement.get(out, unlimited, table).minimum)
     out.print(table)

@@ -47,7 +47,10 @@ def test_ctrl_c_leaves_only_the_named_file(
         ("class --question Which?", "give a file of answers and --question, or neither"),
         ("class --host school", "--host must be an IPv4 address, not 'school'"),
         ("class --host 0.0.0.0", "--host must be one address: phones are shown it"),
-        ("class --keep old.db", "cannot write old.db: it exists; delete it, or name another file"),
+        (
+            "class --keep old.db",
+            "cannot write old.db: a file of this name exists; delete it, or give another name",
+        ),
         ("class --keep no/x.db", "cannot write no/x.db: there is no folder no"),
         ("class none.txt", "there is no file none.txt"),
         ("class one.txt --question Which?", "give at least two items, not 1"),

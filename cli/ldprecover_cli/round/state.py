@@ -92,7 +92,7 @@ def list_rounds(
         "items",
         "reports",
     )
-    table = plain_table(*columns, rows=rows, numbers=3, no_wrap=True)  # names are copied
+    table = plain_table(*columns, rows=rows, numbers=3, no_wrap=24)  # names are copied
     print_whole(out, table)
     if not dated:
         out.print("A wider terminal also shows the time of opening.")

@@ -2,7 +2,7 @@
 
 from ldprecover.sentences import counted
 from ldprecover_cli.options import Json
-from ldprecover_cli.output import console, plain_table, print_json
+from ldprecover_cli.output import console, plain_table, print_json, print_whole
 from ldprecover_cli.send.receipts import OldLedgerFile
 
 
@@ -51,7 +51,7 @@ def ledger(*, ledger: OldLedgerFile = None, json: Json = False) -> None:
         for entry in entries
     )
     columns = ("round", "question", "server", "state", "epsilon")
-    out.print(plain_table(*columns, rows=cells, numbers=1))
+    print_whole(out, plain_table(*columns, rows=cells, numbers=1, no_wrap=24))
     out.print(
         f"{counted(len(entries), 'report')}: epsilon {spent:g} spent in all; the limit is "
         f"{MAX_TOTAL_EPSILON:g} unless --max-total-epsilon changes it.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from typer import Option
 
 from ldprecover_cli.errors import file_errors
-from ldprecover_cli.output import console, note, plain, plain_table, print_whole
+from ldprecover_cli.output import WIDEST, console, note, plain, plain_table, print_whole
 from ldprecover_cli.signals import end_on_signals
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def show(tables: "Iterable[TextTable]") -> None:
     """Print tables, each below its title."""
     out = console()
     for each in tables:
-        table = plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=True)
+        table = plain_table(*each.columns, rows=each.rows, numbers=each.numbers, no_wrap=WIDEST)
         out.print(plain(each.title), style="italic")
         print_whole(out, table)
         out.print()

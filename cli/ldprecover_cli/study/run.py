@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 
 from ldprecover.sentences import counted
-from ldprecover_cli.errors import file_errors
+from ldprecover_cli.errors import UsageError, close_to, file_errors
 from ldprecover_cli.output import console, note, plain
 from ldprecover_cli.signals import end_on_signals
 from ldprecover_cli.study.output import (
@@ -39,8 +39,12 @@ def run(
     *,
     output: Output = Path("reproduction"),
     jobs: Jobs = None,
-    rounds: Annotated[int, Option(min=1, help="Rounds of the adversary, or years.")] = 60,
-    seed: Annotated[int, Option(min=0, help="Seed of the adversary, series, or sample.")] = 0,
+    rounds: Annotated[
+        int | None, Option(min=1, help="Rounds of the adversary, or years; 60 when absent.")
+    ] = None,
+    seed: Annotated[
+        int | None, Option(min=0, help="Seed of the adversary, series, or sample.")
+    ] = None,
     wide: Wide = False,
     verify: Annotated[
         Path | None,
@@ -55,7 +59,7 @@ def run(
 
     Attacks and methods may be functions: "module:name" is one of a module beside the file.
 
-    The folder gets cells.jsonl and, of the study's name, JSON with a record of what made it, CSV
+    The folder gets cells.jsonl and, of the file's name, JSON with a record of what made it, CSV
     with means, LaTeX tables, and figures as PDF and SVG. After Ctrl-C the same command continues.
 
     --verify writes nothing, names each number that differs, and then exits with 1.
@@ -73,17 +77,28 @@ def run(
     """
     from ldprecover_experiments import Study
     from ldprecover_experiments.studies.plays import PLAYS, play_rounds
+    from ldprecover_experiments.studies.study import PRESETS
 
     sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
     if verify is not None:
-        _verify(file, verify / f"{file.stem}.json", seed, jobs, every=every)
+        _verify(file, verify / f"{file.stem}.json", seed or 0, jobs, every=every)
         return
+    if every:
+        raise UsageError("--all needs --verify")
     if str(file) in PLAYS:
-        play = partial(play_rounds, file.name, seed, rounds, number_of(jobs), note_finishing)
+        play = partial(
+            play_rounds, file.name, seed or 0, rounds or 60, number_of(jobs), note_finishing
+        )
         with run_into(output, play) as played:
             played.write(output / file)
             show([played.table])
         return
+    if not file.exists() and str(file) not in PRESETS:
+        near = close_to(str(file), (*PRESETS, *PLAYS)) or "`--help` names those that are shipped"
+        raise UsageError(f"there is no file {file}; {near}")
+    for option, value, key in (("--seed", seed, "seed"), ("--rounds", rounds, "trials")):
+        if value is not None:
+            raise UsageError(f"{option} is for adversary and series: this study has the key {key}")
     study = Study.load(file)
     note(study.cost)
     with run_into(output, partial(run_cells, output, [study], jobs)) as (results,):

@@ -106,6 +106,11 @@ class Cell:
         return vars(self) | {"attack": str(self.attack), "model": self.attack.model}
 
     @property
+    def title(self) -> str:
+        """The columns in a line."""
+        return ", ".join(f"{name} {value}" for name, value in self.columns.items())
+
+    @property
     def label(self) -> str:
         """The text of the attack, with its report model unless that is the paper's.
 

@@ -71,7 +71,7 @@ def _run_rows(
         try:
             outcomes = run_cell(row.cell, users_by_data[row.cell.data], row.seed, methods)
         except Exception as error:
-            error.add_note(f"in the cell {row.cell.columns}")
+            error.add_note(f"in the cell {row.cell.title}")
             raise
         done.append(replace(row, outcomes=outcomes, environment=environment()))
     return done

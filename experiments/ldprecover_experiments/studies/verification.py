@@ -18,7 +18,7 @@ def record_differences(study: Study, results: Results) -> Iterator[str]:
         yield f"some cells were run by {each}; this is {environment()}"
     for part, current in study.record.items():
         earlier = results.record.get(part, {})
-        for key, _ in sorted(current.items() ^ earlier.items()):
+        for key in sorted({key for key, _ in current.items() ^ earlier.items()}):
             yield f"{part}: {key} was {earlier.get(key)}, and is {current.get(key)}"
 
 
@@ -32,14 +32,18 @@ def number_differences(
 ) -> Iterator[str]:
     """Run a random sample of the cells; yield the differences. Raises as `Study.run` does."""
     rows = Random(seed).sample(study.rows, cells)
-    earlier = {_title(row): _numbers(row) for row in results.cells}
+    earlier = {row.cell.title: _numbers(row) for row in results.cells}
     tasks = tasks_of(rows, study.users_by_data, study.methods)
     done = 0
     for finished in run_tasks(tasks, min(jobs, len(tasks)), lambda: None):
         done += len(finished)
         progress(done, cells)
         for row in finished:
-            yield from differences(_title(row), earlier.get(_title(row), {}), _numbers(row))
+            before, title = earlier.get(row.cell.title), row.cell.title
+            if before is None:
+                yield f"{title}: the results have no such cell"
+            else:
+                yield from differences(title, before, _numbers(row))
 
 
 def differences(
@@ -51,11 +55,6 @@ def differences(
         # Rounding is all that remains of a gain that is 0.
         if not isclose(old, new, rel_tol=1e-6, abs_tol=1e-15):
             yield f"{title}: {name} was {old}, and is {new}"
-
-
-def _title(row: CellRow) -> str:
-    """Return the parameters of a cell, without the hashes of modules and data."""
-    return ", ".join(f"{name} {value}" for name, value in row.cell.columns.items())
 
 
 def _numbers(row: CellRow) -> dict[str, float]:

@@ -47,7 +47,10 @@ def test_recompute_prints_the_servers_numbers(
 def test_export_writes_to_standard_output_or_a_new_file(on_server: Run, exported: str) -> None:
     assert on_server(f"round export {exported}").json == json.loads(Path("round.json").read_text())
     again = on_server(f"round export {exported} --output round.json").fails(2)
-    assert again == "cannot write round.json: it exists; delete it, or name another file"
+    assert (
+        again
+        == "cannot write round.json: a file of this name exists; delete it, or give another name"
+    )
 
 
 def test_only_migrate_migrates_and_names_the_revisions(run: Run) -> None:

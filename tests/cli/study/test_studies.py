@@ -133,6 +133,9 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
         ("paper mse --output other", "other/cells.jsonl is not a file of cells"),
         ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
+        ("run advresary", "there is no file advresary; did you mean 'adversary'?"),
+        ("run mine.toml --all", "--all needs --verify"),
+        ("run mine.toml --seed 1", "--seed is for adversary and series: this study has the key"),
     ],
 )
 def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> None:
@@ -170,7 +173,21 @@ def test_verify_names_numbers_that_differ(run: Run) -> None:
         f"{before * (1 + 2e-6)}, and is {before}\n"
     )
     assert "some cells were run by other; this is ldprecover" in other.err
-    assert "sha256: users.txt was other, and is" in other.err
+    assert other.err.count("sha256: users.txt was other, and is") == 1
+    Path("mine.toml").write_text(f'{keys}data = "users.txt"\n'.replace("25", "26"))
+    more = run("study run mine.toml --verify out --all --jobs 1")
+    (line,) = (line for line in more.out.splitlines() if "trial 25" in line)
+    assert line.endswith("the results have no such cell")
+    assert "study: trials was 25, and is 26" in more.err
+
+
+def test_fault_of_a_plugin_is_named_with_its_cell(run: Run) -> None:
+    Path("own.py").write_text("def boom(estimates, oracle):\n    raise KeyError('mine')\n")
+    Path("mine.toml").write_text(STUDY.replace('"norm-sub"', '"own:boom"'))
+    failed = run("study run mine.toml --jobs 1")
+    assert failed.code == 1
+    cell = "in the cell data cities, protocol grr"
+    assert f"KeyError: 'mine' (in the method own:boom; {cell}" in failed.err
 
 
 def test_played_rounds_are_written_and_verified(run: Run) -> None:
