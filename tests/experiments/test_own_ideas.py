@@ -52,6 +52,9 @@ def send(oracle: FrequencyOracle, rng: np.random.Generator, m: int) -> Any:
     return oracle.encode(np.full(m, 2), rng)
 
 
+pytestmark = pytest.mark.usefixtures("forgets_modules")
+
+
 def raised(oracle: FrequencyOracle, rng: np.random.Generator, m: int, targets: Any) -> Any:
     return oracle.encode(rng.choice(targets, size=m), rng)
 

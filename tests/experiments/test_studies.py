@@ -411,6 +411,11 @@ def test_bold_is_the_best_within_its_error() -> None:
     assert shown == [r"$0.10 \pm 0.00$", *bold, r"$2.60 \pm 0.90$", "--", "refused"]
 
 
+def test_number_without_error_keeps_two_digits_below_a_large_unit() -> None:
+    shown = latex_means([(3.7e-3, None), (71.904, None), (0.0, None)], -1, 3 * [False])
+    assert shown == ["$0.037$", "$719.04$", "$0.00$"]
+
+
 def test_rejects_unknown_number(results: Results) -> None:
     with pytest.raises(ParameterError, match="number must be"):
         results.plot("rmse")

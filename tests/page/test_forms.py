@@ -114,3 +114,8 @@ def test_preview_shows_each_question_and_sends_nothing(
     assert not [url for url in visitor.requests if url.startswith(f"{server.url}/forms")]
     assert not [url for url in visitor.requests if url.startswith(f"{server.url}/rounds")]
     assert page.evaluate("indexedDB.databases()") == []
+
+
+def test_address_of_a_preview_that_was_cut_is_said_to_be(visitor: Visitor) -> None:
+    page = visitor.open("page/survey.html#preview=eyJmb3J")
+    page.get_by_text("The address of this preview is not whole: copy all of it.").wait_for()

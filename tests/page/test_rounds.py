@@ -79,6 +79,17 @@ def test_rounds_are_listed_with_verdicts(visitor: Visitor, server: ServerProcess
     page.get_by_role("heading", name=opened["name"]).wait_for()
 
 
+def test_no_item_of_a_few_reports_has_more_than_all_users(
+    visitor: Visitor, server: ServerProcess
+) -> None:
+    opened = server.open_round("grr", epsilon=0.5)
+    for _ in range(3):
+        assert server.post(f"/rounds/{opened['id']}/reports", json={"reports": [2]}).is_success
+    assert max(server.get(f"/rounds/{opened['id']}/frequencies").json()["frequencies"]) > 1
+    page = visitor.open("#/rounds")
+    expect(card(page, opened["name"]).locator(".top")).to_have_text("Too few reports to rank")
+
+
 def test_label_of_other_direction_keeps_the_numbers_apart(
     visitor: Visitor, server: ServerProcess
 ) -> None:

@@ -10,9 +10,7 @@ const CALL = /\/(forms|rounds)\/([^/]+)(\/\w+)?$/;
  * question that is shown, and how many there are.
  */
 export async function preview(query) {
-  const text = query.get("preview").replaceAll("-", "+").replaceAll("_", "/");
-  const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
-  const { form, rounds } = JSON.parse(new TextDecoder().decode(bytes));
+  const { form, rounds } = described(query.get("preview"));
   const { fetch } = globalThis;
   globalThis.fetch = async (address, options) => {
     const [, kind, id, part] = CALL.exec(String(address)) ?? [];
@@ -31,6 +29,17 @@ export async function preview(query) {
   if (access === "ticket") query.set("ticket", ticketFor(number - 1, questions));
   else if (form) await new Ledger(store).draw(form.id, id);
   return { store, number, questions };
+}
+
+/** Return the description of a survey. Throws an Error if its text is not whole. */
+function described(text) {
+  try {
+    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    const json = new TextDecoder().decode(Uint8Array.from(bytes, (each) => each.charCodeAt(0)));
+    return JSON.parse(json);
+  } catch {
+    throw new Error("The address of this preview is not whole: copy all of it.");
+  }
 }
 
 /** Return a made-up ticket that assigns the question of an index. */

@@ -43,7 +43,7 @@ def draw_means(
 ) -> "Figure":
     """Return the figure of a number in settings among which these parameters vary.
 
-    It is 3.5 inches wide, or 7 in two columns of panels. There is a panel for each data set,
+    It is 3.5 inches wide, or 7 in up to two columns of panels. There is a panel for each data set,
     protocol and value of what varies, but for the parameter with most values: over it a panel for
     each attack has dots with lines. Without one a panel has a row of dots for each setting. Raises
     ExperimentError without matplotlib.
@@ -61,13 +61,13 @@ def draw_means(
         words += [f"{AXES[key]} {getattr(cell, key):g}" for key in split]
         words += [cell.label for _ in line]
         panels.setdefault(plain_label(", ".join(words)), {})[cell] = means[cell]
-    columns = 2 if wide else 1
-    titles = list(panels)
+    titles, broad = list(panels), 2 if wide else 1
+    columns = min(broad, len(titles))
     rows = [titles[i : i + columns] for i in range(0, len(titles), columns)]
     settings = max(map(len, panels.values()))
     height = 1.7 if line else 0.7 + settings * (0.15 + 0.08 * len(labels))
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(_COLUMN * columns, height * len(rows) + 0.6), layout="constrained")
+        figure = Figure(figsize=(_COLUMN * broad, height * len(rows) + 0.6), layout="constrained")
         grid = figure.subplots(len(rows), columns, squeeze=False)
         for axes, row in zip(grid, rows, strict=True):
             for panel, title in zip_longest(axes, row):
@@ -79,7 +79,7 @@ def draw_means(
                     axis = panel.yaxis if line else panel.xaxis
                     axis.set_label_text(number.split("_")[-1].upper())
         handles, names = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=2 * columns, frameon=False)
+        figure.legend(handles, names, loc="outside lower center", ncols=2 * broad, frameon=False)
     return figure
 
 

@@ -34,10 +34,11 @@ def latex_means(row: Sequence[Mean], power: int, is_ranked: Sequence[bool]) -> l
 
 
 def _latex(number: Mean, power: int) -> str:
-    """Return a mean with the decimals of two significant digits of its error, by default two."""
+    """Return a mean with two significant digits of its error; without one, of itself, or more."""
     mean, error = number
     if mean is None or not isfinite(mean):
         return "--" if mean is None else "refused"
-    decimals = max(1 - floor(log10(error)) + power, 0) if error else 2
+    smallest = error or abs(mean) or 1.0
+    decimals = max(1 - floor(log10(smallest)) + power, 0 if error else 2)
     text = f"{mean / 10**power:.{decimals}f}"
     return f"${text}$" if error is None else rf"${text} \pm {error / 10**power:.{decimals}f}$"

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from ldprecover import ParameterError
 from ldprecover.counting import backend
@@ -43,8 +43,13 @@ def parsed(adapter: TypeAdapter[T], text: str | bytes) -> T:
     """Return results from their JSON. Raises ParameterError for anything else."""
     try:
         return adapter.validate_json(text)
-    except ValueError as error:
-        raise ParameterError(f"these are not the results of a study: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        where = f"{place}: " if place else ""
+        raise ParameterError(
+            f"these are not the results of a study: {where}{first['msg']}"
+        ) from error
 
 
 def module_hash(name: str) -> str | None:

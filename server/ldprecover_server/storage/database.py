@@ -77,9 +77,9 @@ class Database(ABC):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         """Return whether an error says that the disk is full."""
 
-    def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
-        """Return whether an error says that the file is damaged."""
-        return False
+    def fault_of_file(self, error: sa.exc.DBAPIError) -> str | None:
+        """Return what an error says is wrong with the file of the database; None of another one."""
+        return None
 
     @abstractmethod
     def find_submission_keys(
@@ -183,11 +183,9 @@ class Database(ABC):
         except sa.exc.DBAPIError as error:
             if self.is_full(error):
                 raise StorageFullError("the disk of the database is full") from error
-            if self.is_damaged(error):
+            if fault := self.fault_of_file(error):
                 self._log_cause(str(error.orig))
-                raise StoreUnavailableError(
-                    "the file of the database is damaged; restore it from a backup"
-                ) from error
+                raise StoreUnavailableError(f"the file of the database {fault}") from error
             if (
                 isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
                 or error.connection_invalidated

@@ -54,6 +54,19 @@ def test_empty_file_becomes_a_database_and_keeps_its_mode(tmp_path: Path) -> Non
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+def test_file_that_takes_no_writes_is_said_to_be_read_only(tmp_path: Path) -> None:
+    with closing(Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")) as storage:
+        storage.prepare()
+        database = storage.database
+        with (
+            pytest.raises(StoreUnavailableError, match="takes no writes: it or its folder is read"),
+            database.translated_errors(),
+            database.engine.connect() as connection,
+        ):
+            connection.exec_driver_sql("PRAGMA query_only = ON")
+            connection.exec_driver_sql("CREATE TABLE another (id INTEGER)")
+
+
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
 def test_removed_file_is_noticed_and_not_recreated(
     start_in_process: StartInProcess, replaced: bool

@@ -205,9 +205,12 @@ class SQLite(Database):
     def is_full(self, error: sa.exc.DBAPIError) -> bool:
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
-    def is_damaged(self, error: sa.exc.DBAPIError) -> bool:
+    def fault_of_file(self, error: sa.exc.DBAPIError) -> str | None:
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended code
-        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        if code == sqlite3.SQLITE_READONLY:
+            return "takes no writes: it or its folder is read-only for this user"
+        is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        return "is damaged; restore it from a backup" if is_damaged else None
 
     def find_submission_keys(
         self, connection: sa.Connection, keys: Sequence[bytes]
