@@ -7,6 +7,7 @@
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -85,7 +86,8 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = "it is a folder" if file.is_dir() else error.strerror or "it exists"
+        is_folder = file.is_dir() and isinstance(error, IsADirectoryError | FileExistsError)
+        reason = "it is a folder" if is_folder else error.strerror or "it exists"
         if isinstance(error, FileExistsError) and file.is_file():
             reason = "a file of this name exists; delete it, or give another name"
         raise UsageError(f"cannot {action} {file}: {reason}") from error
@@ -171,7 +173,8 @@ def _rejected_fields(error: "RefusedError") -> str:
 
 def _with_option(text: str, arguments: Sequence[str]) -> str:
     """Return a message that begins with the option, not with its field, if it was given."""
-    text = text.removeprefix("questions: ").replace("domain_size", "--domain-size")
+    text = text.removeprefix("questions: ").replace("(targets)", "(--target)")
+    text = re.sub(r"\b(domain|malicious)_(size|model)\b", r"--\1-\2", text)
     field = text.partition(" ")[0].rstrip(":")
     names = f"--{field.replace('_', '-')}", _OPTIONS.get(field)
     for option in (argument.partition("=")[0] for argument in arguments):

@@ -49,7 +49,8 @@ class StrictModel(BaseModel):
 
     @classmethod
     def _sentence(cls, error: ValidationError) -> str:
-        first = error.errors(include_url=False)[0]
+        errors = error.errors(include_url=False)  # a misspelt key is the cause of a missing one
+        first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
         field = ".".join(map(str, first["loc"][:1]))
         match first["type"]:
             case "extra_forbidden":

@@ -77,7 +77,9 @@ def test_writes_a_link_for_each_ticket(
     assert [row["link"] for row in rows] == [survey + row["ticket"] for row in rows]
     assert len({row["ticket"] for row in rows}) == 3
     Reporter(server.url, opened["id"], ticket=f"{rows[0]['ticket']}\r").report("soup")
-    assert "links.csv: it exists" in on_server(line, "--question", QUESTION).fails(2)
+    assert "links.csv: a file of this name exists" in on_server(line, "--question", QUESTION).fails(
+        2
+    )
     Path("links.csv").write_text("\n".join(["link;ticket", *(f";{r['ticket']}" for r in rows[1:])]))
     assert "2 genuine users" in on_server(f"sim users {name} --tickets links.csv").succeeds().out
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from ldprecover_cli.errors import UsageError, close_to
+from ldprecover_cli.errors import UsageError, close_to, file_errors
 from ldprecover_cli.options import AsIs, Column, Encoding, Least, Seed
 from ldprecover_cli.study.output import (
     Data,
@@ -81,5 +81,6 @@ def paper(
         study.record["sha256"].update(files)
     with run_into(output, partial(run_cells, output, studies, jobs)) as each_results:
         for study, results in zip(studies, each_results, strict=True):
-            study.write(results, output, wide=wide)
+            with file_errors("write to", output):
+                study.write(results, output, wide=wide)
             show(study.tables(results))

@@ -90,7 +90,8 @@ def run(
             play_rounds, file.name, seed or 0, rounds or 60, number_of(jobs), note_finishing
         )
         with run_into(output, play) as played:
-            played.write(output / file)
+            with file_errors("write to", output):
+                played.write(output / file)
             show([played.table])
         return
     if not file.exists() and str(file) not in PRESETS:
@@ -102,10 +103,12 @@ def run(
     study = Study.load(file)
     note(study.cost)
     with run_into(output, partial(run_cells, output, [study], jobs)) as (results,):
-        results.write(output / file.stem, wide=wide)
+        with file_errors("write to", output):
+            results.write(output / file.stem, wide=wide)
         show(results.tables)
         for (method, reason), number in results.refusals.items():
-            note(f"{method}: {reason} ({counted(number, 'cell')})")
+            why = reason.removeprefix(f"{method}: ")
+            note(f"{method}: {why} ({counted(number, 'cell')})")
 
 
 def _verify(study_file: Path, file: Path, seed: int, jobs: int | None, *, every: bool) -> None:

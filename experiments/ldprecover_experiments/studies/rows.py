@@ -62,11 +62,16 @@ class RowFile:
             opened.truncate(len(complete))
 
     def add(self, rows: Iterable[CellRow]) -> None:
-        """Append rows in one write, which is on the disk when this returns."""
+        """Append rows in one write, which is on the disk when this returns. Raises OSError."""
         self.rows |= {row: row for row in rows}
         if self.file is None:
             return
-        with self.file.open("ab") as file:
-            file.write(b"".join(_JSON.dump_json(row, exclude_none=True) + b"\n" for row in rows))
-            file.flush()
-            os.fsync(file.fileno())
+        lines = b"".join(_JSON.dump_json(row, exclude_none=True) + b"\n" for row in rows)
+        try:
+            with self.file.open("ab") as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:  # that of a full disk names no file
+            error.filename = str(self.file)
+            raise

@@ -162,7 +162,7 @@ def test_frequencies_are_written_for_a_spreadsheet(on_server: Run, name: str) ->
     assert [int(row["support"]) for row in rows] == expected["counts"]
     assert [float(row["frequency"]) for row in rows] == expected["frequencies"]
     again = on_server(f"result frequencies {name} --output out.csv").fails(2)
-    assert again.startswith("cannot write out.csv: it exists")
+    assert again.startswith("cannot write out.csv: a file of this name exists")
     assert "ends in .csv" in on_server(f"result frequencies {name} -o out.ods").fails(2)
 
 

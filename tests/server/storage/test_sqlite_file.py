@@ -58,13 +58,11 @@ def test_file_that_takes_no_writes_is_said_to_be_read_only(tmp_path: Path) -> No
     with closing(Storage(f"sqlite:///{tmp_path / 'ldprecover.db'}")) as storage:
         storage.prepare()
         database = storage.database
-        with (
-            pytest.raises(StoreUnavailableError, match="takes no writes: it or its folder is read"),
-            database.translated_errors(),
-            database.engine.connect() as connection,
-        ):
+        with database.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA query_only = ON")
-            connection.exec_driver_sql("CREATE TABLE another (id INTEGER)")
+            reason = "takes no writes: it or its folder is read-only"
+            with pytest.raises(StoreUnavailableError, match=reason), database.translated_errors():
+                connection.exec_driver_sql("CREATE TABLE another (id INTEGER)")
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["removed", "replaced"])
