@@ -181,6 +181,7 @@ def test_verify_names_numbers_that_differ(run: Run) -> None:
     assert "study: trials was 25, and is 26" in more.err
 
 
+@pytest.mark.usefixtures("forgets_modules")
 def test_fault_of_a_plugin_is_named_with_its_cell(run: Run) -> None:
     Path("own.py").write_text("def boom(estimates, oracle):\n    raise KeyError('mine')\n")
     Path("mine.toml").write_text(STUDY.replace('"norm-sub"', '"own:boom"'))
