@@ -144,7 +144,8 @@ def submit_reports(
         except BaseException as error:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
-            error.add_note(f"{sum(sender.stored)} of {n} reports were accepted")
+            least = "at least " if isinstance(error, UnansweredError) else ""
+            error.add_note(f"{least}{sum(sender.stored)} of {n} reports were accepted")
             raise
     return BulkReceipt(accepted, duplicates)
 
