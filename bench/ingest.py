@@ -30,7 +30,7 @@ from bench.harness import (
     processor_seconds,
     server,
 )
-from tools.postgres import Cluster
+from tests.postgres import Cluster
 
 from ldprecover import frequency_oracle
 from ldprecover.protocols import wire

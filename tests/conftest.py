@@ -22,7 +22,7 @@ from hypothesis import settings
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 from tests.forked import Process, start_python
-from tools.memory import memory_folder
+from tests.memory import memory_folder
 
 from ldprecover.plugins import LOADED
 from ldprecover.recovery import METHODS
@@ -31,7 +31,7 @@ from ldprecover_client._httpx import httpx
 from ldprecover_server.storage import Storage
 
 if TYPE_CHECKING:
-    from tools.postgres import Cluster
+    from tests.postgres import Cluster
 
 ADMIN_KEY = "an-admin-key-for-tests"
 DIALECTS = {"sqlite": ["sqlite"], "postgres": ["postgres"], "both": ["sqlite", "postgres"]}
@@ -337,7 +337,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def cluster() -> "Iterator[Cluster]":
     """A Postgres for all the tests that leave it alive."""
-    from tools.postgres import Cluster  # the tests of `make quick` run without it
+    from tests.postgres import Cluster  # the tests of `make quick` run without it
 
     with Cluster() as cluster:
         yield cluster

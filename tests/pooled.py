@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools.postgres import Cluster
+from tests.postgres import Cluster
 
 
 @contextlib.contextmanager

@@ -18,8 +18,8 @@ from hypothesis import example, given, note
 from hypothesis import strategies as st
 from tests.conftest import PACKED, ServerProcess
 from tests.fuzzing import SECONDS, property_settings, repeat, tried
+from tests.postgres import Cluster
 from tests.system.conftest import Submission, stored_reports
-from tools.postgres import Cluster
 
 DOMAIN_SIZE = 1_000
 LONGEST = 14

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from tests.conftest import ADMIN_KEY, PACKED, ServerProcess, StartServer, samples_of
+from tests.postgres import Cluster
 from tests.system.conftest import (
     Clients,
     Submission,
@@ -23,7 +24,6 @@ from tests.system.conftest import (
     words_of,
     workers_of,
 )
-from tools.postgres import Cluster
 
 pytestmark = pytest.mark.postgres
 

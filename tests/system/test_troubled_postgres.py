@@ -15,8 +15,8 @@ import numpy as np
 import psycopg
 import pytest
 from tests.conftest import PACKED, ServerProcess, StartServer
+from tests.postgres import Cluster
 from tests.system.conftest import Clients, distinct_submissions, workers_of
-from tools.postgres import Cluster
 
 from ldprecover_server import ConfigurationError, Settings, serve
 

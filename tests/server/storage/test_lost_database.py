@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
+from tests.postgres import Cluster
 from tests.server.storage.conftest import OpenStorage, Submitted, commit, open_round
-from tools.postgres import Cluster
 
 from ldprecover_server.errors import (
     ConfigurationError,

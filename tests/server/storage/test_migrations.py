@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from tests.postgres import Cluster
 from tests.server.storage.conftest import Submitted, commit, open_round
-from tools.postgres import Cluster
 
 from ldprecover_server.errors import ConfigurationError
 from ldprecover_server.storage import Outcome, Storage, migrations

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 from tests.pooled import pooled
+from tests.postgres import Cluster
 from tests.server.storage.conftest import OpenStorage, Submitted, commit, open_round
-from tools.postgres import Cluster
 
 from ldprecover_server import ConfigurationError, Settings, create_key, list_keys, migrate, serve
 from ldprecover_server.errors import StoreUnavailableError

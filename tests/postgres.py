@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import psycopg
 from psycopg import sql
-from tools.memory import memory_folder
+from tests.memory import memory_folder
 
 from ldprecover_server.storage import Storage
 
