@@ -21,8 +21,7 @@ export async function preview(query) {
     else if (!part) body = { state: "open" };
     return new Response(JSON.stringify(body), { status: part === "/reports" ? 202 : 200 });
   };
-  const store = memoryStore();
-  const questions = rounds.length;
+  const [store, questions] = [memoryStore(), rounds.length];
   const number = Math.min(questions, Math.max(1, Number(query.get("question")) || 1));
   const { id, access } = rounds[number - 1];
   query.set(...(form ? ["form", form.id] : ["round", id]));
@@ -35,8 +34,7 @@ export async function preview(query) {
 function described(text) {
   try {
     const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    const json = new TextDecoder().decode(Uint8Array.from(bytes, (each) => each.charCodeAt(0)));
-    return JSON.parse(json);
+    return JSON.parse(new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0))));
   } catch {
     throw new Error("The address of this preview is not whole: copy all of it.");
   }

@@ -213,10 +213,9 @@ function topReader(signal) {
 
 /** The most frequent item of an answer of GET /frequencies. */
 function collectedTop(answer) {
-  if (isBlurred(answer)) return BLURRED;
   const { frequencies, items } = answer;
   const first = frequencies.reduce((best, each, i) => (each > frequencies[best] ? i : best), 0);
-  if (frequencies[first] > 1) return BLURRED; // of very few reports
+  if (isBlurred(answer) || frequencies[first] > 1) return BLURRED; // of very few reports
   return topText(items[first], frequencies[first]);
 }
 
