@@ -86,6 +86,8 @@ def file_errors(action: str, file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if file.is_dir() and error.filename:
+            file = Path(error.filename)
         is_folder = file.is_dir() and isinstance(error, IsADirectoryError | FileExistsError)
         reason = "it is a folder" if is_folder else error.strerror or "it exists"
         if isinstance(error, FileExistsError) and file.is_file():
@@ -174,7 +176,7 @@ def _rejected_fields(error: "RefusedError") -> str:
 def _with_option(text: str, arguments: Sequence[str]) -> str:
     """Return a message that begins with the option, not with its field, if it was given."""
     text = text.removeprefix("questions: ").replace("(targets)", "(--target)")
-    text = re.sub(r"\b(domain|malicious)_(size|model)\b", r"--\1-\2", text)
+    text = re.sub(r"(?<![\w'./-])domain_size(?![\w'.])", "--domain-size", text)
     field = text.partition(" ")[0].rstrip(":")
     names = f"--{field.replace('_', '-')}", _OPTIONS.get(field)
     for option in (argument.partition("=")[0] for argument in arguments):

@@ -162,20 +162,22 @@ def plain_table(
         show_header=any(columns),
     )
     shown = []
-    for i, (column, cells) in enumerate(zip(columns, zip(*rows, strict=True), strict=False)):
-        if not any(cells):
+    for i, (column, texts) in enumerate(zip(columns, zip(*rows, strict=True), strict=False)):
+        if not any(texts):
             continue
+        head, *cells = map(plain, (column, *texts))
         right = i >= len(columns) - numbers
-        width = max(map(cell_len, (column, *cells)))
+        width = max(map(cell_len, (head, *cells)))
         whole = right or bool(no_wrap and (not i or width <= no_wrap))
+        words = [cell_len(word) for cell in (head, *cells) for word in cell.split()]
         table.add_column(
-            plain(column),
+            head,
             justify="right" if right else "left",
             no_wrap=whole,
-            min_width=width if no_wrap and whole else None,
+            min_width=(width if whole else max(words)) if no_wrap else None,
             overflow="fold",
         )
-        shown.append(map(plain, cells))
+        shown.append(cells)
     for row in zip(*shown, strict=True):
         table.add_row(*row)
     return table
@@ -188,4 +190,4 @@ def print_whole(out: Console, table: Table) -> None:
     """
     unlimited = out.options.update(width=WIDEST)
     out.width = max(out.width, Measurement.get(out, unlimited, table).minimum)
-    out.print(table)
+    out.print(table, crop=False)

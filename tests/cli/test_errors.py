@@ -62,6 +62,19 @@ def test_system_error_names_file_without_errno() -> None:
     assert explain(OSError(28, "No space left on device")) == ("No space left on device", 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("give users or domain_size", "give users or --domain-size"),
+        ("cannot read domain_size.csv", "cannot read domain_size.csv"),
+        ("there is no key 'domain_size'", "there is no key 'domain_size'"),
+        ("x needs the attacked items (targets)", "x needs the attacked items (--target)"),
+    ],
+)
+def test_options_stand_for_fields_and_not_for_files(text: str, shown: str) -> None:
+    assert explain(ParameterError(text)) == (shown, 2)
+
+
 def _unanswered(cause: Exception) -> UnansweredError:
     error = UnansweredError("x")
     error.__cause__ = cause

@@ -63,14 +63,18 @@ def test_columns_without_text_are_left_out(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.split() == ["name", "reports", "a", "1", "b", "2"]
 
 
-@pytest.mark.parametrize("width", [20, 80])
-def test_long_name_breaks_no_other_column(capsys: pytest.CaptureFixture[str], width: int) -> None:
-    row = (64 * "a", "near certain", "1,000,000")
-    table = plain_table("name", "attack", "reports", rows=[row], numbers=1, no_wrap=24)
-    print_whole(Console(width=width), table)
-    head, line = capsys.readouterr().out.splitlines()
-    assert (head.split(), line.split("  ")[:2]) == (["name", "attack", "reports"], [*row[:2]])
-    assert line.endswith(row[2])
+@pytest.mark.parametrize("width", [20, 55, 80, 120])
+def test_long_texts_break_no_word(capsys: pytest.CaptureFixture[str], width: int) -> None:
+    """Several columns wrap, and characters of no width are replaced."""
+    address = "https://statistics.department-of-statistics.university.example"
+    row = (64 * "a", "\x07\x07What to eat today? " * 5, address, "near certain", "1,000,000")
+    columns = ("name", "question", "server", "attack", "reports")
+    print_whole(Console(width=width), plain_table(*columns, rows=[row], numbers=1, no_wrap=24))
+    head, line, *others = capsys.readouterr().out.splitlines()
+    assert head.split() == [*columns]
+    assert (line.split()[0], line.split()[-4:]) == (row[0], [address, *row[3].split(), row[4]])
+    words = " ".join([line.removeprefix(row[0]).partition(address)[0], *others]).split()
+    assert words == plain(row[1]).split()
 
 
 def test_untrusted_text_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ def no_progress(done: int, total: int) -> None:
 
 
 def test_rounds_are_written_and_verified(tmp_path: Path) -> None:
-    played = play_rounds("adversary", 2, 2, 2, lambda: None, no_progress)
+    played = play_rounds("adversary", 2, 2, 2, no_progress)
     rounds = [*played.rounds]
     played.write(tmp_path / "adversary")
     with (tmp_path / "adversary.csv").open(newline="") as file:

@@ -80,18 +80,13 @@ def run_cells(
         number_of(jobs),
         on_progress,
         file=RowFile(folder / "cells.jsonl"),
-        on_finishing=note_finishing,
+        on_finishing=lambda: note("Finishing the cells under way."),
     )
 
 
 def number_of(jobs: int | None) -> int:
     """Return the number of worker processes of the option --jobs."""
     return jobs or os.cpu_count() or 1
-
-
-def note_finishing() -> None:
-    """State why the command does not end immediately after Ctrl-C."""
-    note("Finishing the cells under way.")
 
 
 def show(tables: "Iterable[TextTable]") -> None:

@@ -1,5 +1,6 @@
 """`study run`: a study that a TOML file describes."""
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,6 @@ from ldprecover_cli.study.output import (
     Jobs,
     Output,
     Wide,
-    note_finishing,
     number_of,
     run_cells,
     run_into,
@@ -43,7 +43,7 @@ def run(
         int | None, Option(min=1, help="Rounds of the adversary, or years; 60 when absent.")
     ] = None,
     seed: Annotated[
-        int | None, Option(min=0, help="Seed of the adversary, series, or sample.")
+        int | None, Option(min=0, help="Seed of the adversary, series, or sample; 0 when absent.")
     ] = None,
     wide: Wide = False,
     verify: Annotated[
@@ -86,15 +86,13 @@ def run(
     if every:
         raise UsageError("--all needs --verify")
     if str(file) in PLAYS:
-        play = partial(
-            play_rounds, file.name, seed or 0, rounds or 60, number_of(jobs), note_finishing
-        )
+        play = partial(play_rounds, file.name, seed or 0, rounds or 60, number_of(jobs))
         with run_into(output, play) as played:
             with file_errors("write to", output):
                 played.write(output / file)
             show([played.table])
         return
-    if not file.exists() and str(file) not in PRESETS:
+    if str(file) not in PRESETS and not os.path.exists(file):  # noqa: PTH110  long names
         near = close_to(str(file), (*PRESETS, *PLAYS)) or "`--help` names those that are shipped"
         raise UsageError(f"there is no file {file}; {near}")
     for option, value, key in (("--seed", seed, "seed"), ("--rounds", rounds, "trials")):

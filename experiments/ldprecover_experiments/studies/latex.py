@@ -40,5 +40,6 @@ def _latex(number: Mean, power: int) -> str:
         return "--" if mean is None else "refused"
     smallest = error or abs(mean) or 1.0
     decimals = max(1 - floor(log10(smallest)) + power, 0 if error else 2)
+    decimals = decimals if error else min(decimals, 4)
     text = f"{mean / 10**power:.{decimals}f}"
     return f"${text}$" if error is None else rf"${text} \pm {error / 10**power:.{decimals}f}$"

@@ -65,47 +65,32 @@ class PlayedRounds:
     def differences(self, jobs: int, number: int, seed: int, progress: Progress) -> Iterator[str]:
         """Play a random sample of the rounds again in `jobs` processes; yield the differences."""
         sample = Random(seed).sample(range(len(self.rounds)), number)
-        again = _played(self.name, self.seed, sample, jobs, lambda: None, progress)
-        for i, (label, measures) in again.items():
+        again = _played(self.name, self.seed, sample, jobs, progress)
+        for i, (label, measures) in zip(sample, again, strict=True):
             yield from differences(label, self.rounds[i][1], measures)
 
 
 PLAYED = TypeAdapter(PlayedRounds)
 
 
-def play_rounds(
-    name: str,
-    seed: int,
-    rounds: int,
-    jobs: int,
-    on_finishing: Callable[[], None],
-    progress: Progress,
-) -> PlayedRounds:
-    """Play the rounds of one of PLAYS in `jobs` processes.
-
-    `on_finishing` is called if an interruption has to wait for running rounds.
-    """
-    played = _played(name, seed, range(rounds), jobs, on_finishing, progress)
+def play_rounds(name: str, seed: int, rounds: int, jobs: int, progress: Progress) -> PlayedRounds:
+    """Play the rounds of one of PLAYS in `jobs` processes."""
+    played = _played(name, seed, range(rounds), jobs, progress)
     code = module_hash(f"{PLAYS[name].__module__}:")
-    return PlayedRounds(name, seed, [played[i] for i in range(rounds)], environment(), code)
+    return PlayedRounds(name, seed, played, environment(), code)
 
 
 def _played(
-    name: str,
-    seed: int,
-    numbers: Sequence[int],
-    jobs: int,
-    on_finishing: Callable[[], None],
-    progress: Progress,
-) -> dict[int, Round]:
-    """Return some rounds of a seed by number, in the order in which they are done."""
+    name: str, seed: int, numbers: Sequence[int], jobs: int, progress: Progress
+) -> list[Round]:
+    """Return what these rounds of a seed are, with their measures."""
     tasks = [partial(_play, name, seed, i) for i in numbers]
     played: dict[int, Round] = {}
-    with closing(run_tasks(tasks, min(jobs, len(tasks)), on_finishing)) as finished:
+    with closing(run_tasks(tasks, min(jobs, len(tasks)), lambda: None)) as finished:
         for i, each in finished:
             played[i] = each
             progress(len(played), len(tasks))
-    return played
+    return [played[i] for i in numbers]
 
 
 def _play(name: str, seed: int, i: int) -> tuple[int, Round]:

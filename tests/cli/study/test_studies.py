@@ -133,6 +133,7 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
         ("paper mse --output other", "other/cells.jsonl is not a file of cells"),
         ("run bad.toml", "bad.toml: there is no key 'trails' of a study; did you mean 'trials'?"),
         ("paper mine.toml", "`ldprecover study run mine.toml` runs a study"),
+        ("run mine.toml --output full --jobs 1", "cannot write to full/mine.json: it is a folder"),
         ("run advresary", "there is no file advresary; did you mean 'adversary'?"),
         ("run mine.toml --all", "--all needs --verify"),
         ("run mine.toml --seed 1", "--seed is for adversary and series: this study has the key"),
@@ -141,6 +142,7 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
 def test_rejects_invalid_arguments(run: Run, arguments: str, message: str) -> None:
     Path("file").touch()
     Path("other").mkdir()
+    Path("full", "mine.json").mkdir(parents=True)
     Path("other", "cells.jsonl").write_text('{"a": 1}\n')
     Path("mine.toml").write_text(STUDY, encoding="utf-8-sig")
     Path("bad.toml").write_text(STUDY + "trails = 3\n")

@@ -206,8 +206,9 @@ class SQLite(Database):
         return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
     def fault_of_file(self, error: sa.exc.DBAPIError) -> str | None:
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended code
-        if code == sqlite3.SQLITE_READONLY:
+        extended = getattr(error.orig, "sqlite_errorcode", 0)
+        code = extended & 0xFF
+        if code == sqlite3.SQLITE_READONLY and extended != sqlite3.SQLITE_READONLY_DBMOVED:
             return "takes no writes: it or its folder is read-only for this user"
         is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
         return "is damaged; restore it from a backup" if is_damaged else None

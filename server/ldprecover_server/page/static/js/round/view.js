@@ -247,7 +247,7 @@ function live({ main, query, signal }, round, estimates) {
   /** The step of the test that is being worked out, with its seconds; "" without one. */
   function currentStep() {
     const pending = [known.isPending(AUTO.name), alarmTests > 0, certificate?.isPending()];
-    const k = kept() ? -1 : pending.indexOf(true);
+    const k = kept() && isUnasked() ? -1 : pending.indexOf(true);
     if (k !== step.k) step = { k, at: performance.now() };
     const seconds = Math.floor((performance.now() - step.at) / 1000);
     if (k < 0 || (seconds < 1 && core.best())) return "";

@@ -213,9 +213,9 @@ function topReader(signal) {
 
 /** The most frequent item of an answer of GET /frequencies. */
 function collectedTop(answer) {
-  const { frequencies, items } = answer;
+  const { frequencies, items, standard_errors: errors } = answer;
   const first = frequencies.reduce((best, each, i) => (each > frequencies[best] ? i : best), 0);
-  if (isBlurred(answer) || frequencies[first] > 1) return BLURRED; // of very few reports
+  if (isBlurred(answer) || (frequencies[first] > 1 && errors[first] > 0.2)) return BLURRED;
   return topText(items[first], frequencies[first]);
 }
 
