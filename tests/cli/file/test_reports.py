@@ -52,7 +52,7 @@ def test_names_the_reason_why_a_round_cannot_be_exported(
     assert server.submit(none, ONE).status_code == 202
     before = [*Path().iterdir()]
     assert "nowhere" in run("file reports nowhere --output round").fails(1)
-    assert "it exists" in run(f"file reports {collected} --output file").fails(2)
+    assert "a file of this name exists" in run(f"file reports {collected} --output file").fails(2)
     assert "no folder new" in run(f"file reports {collected} --output new/round").fails(2)
     assert "stores 0 of its 1 reports" in run(f"file reports {none} --output none").fails(2)
     assert [*Path().iterdir()] == before
