@@ -81,11 +81,15 @@ def run(
 
     sys.path.append(str(file.resolve().parent))  # for attacks and methods by module:name
     if verify is not None:
+        if rounds is not None:
+            raise UsageError("--rounds does not go with --verify, which plays those of the results")
         _verify(file, verify / f"{file.stem}.json", seed or 0, jobs, every=every)
         return
     if every:
         raise UsageError("--all needs --verify")
     if str(file) in PLAYS:
+        if wide:
+            raise UsageError(f"--wide is for figures, which {file} does not have")
         play = partial(play_rounds, file.name, seed or 0, rounds or 60, number_of(jobs))
         with run_into(output, play) as played:
             with file_errors("write to", output):

@@ -136,6 +136,8 @@ methods = ["norm-sub", {method = "fiad", name = "fiad of [red]"}]
         ("run mine.toml --output full --jobs 1", "cannot write to full/mine.json: it is a folder"),
         ("run advresary", "there is no file advresary; did you mean 'adversary'?"),
         ("run mine.toml --all", "--all needs --verify"),
+        ("run series --verify out --rounds 2", "--rounds does not go with --verify"),
+        ("run series --wide", "--wide is for figures, which series does not have"),
         ("run mine.toml --seed 1", "--seed is for adversary and series: this study has the key"),
     ],
 )
